@@ -63,7 +63,7 @@ bool arena_ok(const struct arena *a);
 
 /* Zeroed, 16-byte aligned. Returns NULL when count*size overflows or memory is out; sets failed. */
 void *arena_alloc(struct arena *a, size_t count, size_t size);
-#define ARENA_NEW(a, type, n) ((type *)arena_alloc((a), (n), sizeof(type)))
+#define ARENA_NEW(a, type, n) ((type *)arena_alloc((a), (size_t)(n), sizeof(type)))
 char *arena_strdup(struct arena *a, const char *s);
 char *arena_strndup(struct arena *a, const char *s, size_t n);
 char *arena_printf(struct arena *a, const char *format, ...) PRINTF_LIKE(2, 3);

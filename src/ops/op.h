@@ -51,7 +51,8 @@
     X(ATTENTION, "attention")                                                                      \
     X(PARAM, "param")                                                                              \
     X(CONST, "const")                                                                              \
-    X(LOOKUP, "lookup")
+    X(LOOKUP, "lookup")                                                                            \
+    X(DIM, "dim")
 
 enum op {
     OP_NONE,
