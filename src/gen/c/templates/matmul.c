@@ -1,0 +1,809 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * out_j[z,m,n] = store_j(sum_k A[z,m,k] * B0[z,n,k], sum_k A[z,m,k] * B1[z,n,k], ..)
+ *
+ * Packed panels: both operands are evaluated (the prologue) while they are copied into panels
+ * from which a register tile of MM_MR rows by MM_NV vectors is fed, as in Goto and van de Geijn,
+ * "Anatomy of High-Performance Matrix Multiplication" (2008). A panel holds h rows of A, [k][h];
+ * a panel of B holds NR = MM_NV * PK_W columns, [k][NR].
+ *
+ * K order: sequential. Each element is one chain acc = fma(a, b, acc) over k = 0 .. K-1 from 0;
+ * blocks of K continue the chain through a stored accumulator. So no result depends on block
+ * sizes, vector width, tasks or threads. K = 0 stores the epilogue of 0.
+ *
+ * Phase 0 evaluates into shared panels whatever several tasks of phase 1 would evaluate again
+ * (if MM_SHARE bytes suffice); phase 1 has a task for each block of rows and columns, which
+ * packs what is not shared for one block of K at a time. Scratch is bounded by MM_SHARE and the
+ * block sizes, apart from M * MM_NC accumulators at most.
+ *
+ * The generator writes this file behind kernel_abi.h, the vector prelude, and, for each kernel:
+ *
+ *   #define PK_KERNEL k0           prefix: MM(x) is k0_x. A unit may hold several kernels: at its
+ *                                  end this file undefines PK_KERNEL and every macro MM_*.
+ *   #define MM_NAME "..."          the kernel's name in its pk_kernel
+ *   #define MM_ACC vf32            vector of accumulators: vf32, vf64, vi32, vi64
+ *   #define MM_ACC_S float         its scalar
+ *   #define MM_SUFFIX vf32         its suffix in pk_fma_<suffix> ..
+ *   #define MM_NB 1                B operands (1..4) that share A
+ *   #define MM_A_AXIS 1            vectors of A run along k (1) or along m (0)
+ *   #define MM_B0_AXIS 1           vectors of B0 run along k (1) or along n (0); MM_B1_AXIS ..
+ *   #define MM_MR 6                rows of the register tile, at most PK_W
+ *   #define MM_NV 2                vectors in a row of it, 1..4
+ *   #define MM_MC 1024             rows in a task, at most
+ *   #define MM_KC 512              length of a block of K; a multiple of PK_W
+ *   #define MM_NC 64               columns packed at once; a multiple of MM_NV * PK_W
+ *   #define MM_SHARE 67108864      bytes of shared panels at most, for A and for B
+ *   optional:
+ *   #define MM_B_CONST 1           all B operands are constant: they are operand 0 of pack()
+ *   #define MM_A_CONST 1           A is constant: operand MM_B_CONST of pack()
+ *
+ * and these functions, all static inline:
+ *
+ *   struct MM(shape) { pk_i64 Z, M, N, K; };
+ *   struct MM(shape) MM(get_shape)(const struct pk_args *g);
+ *
+ *   struct MM(a_row) { .. };       what does not depend on k for row m (axis 1) or for rows
+ *                                  m .. m+n-1 (axis 0); never empty
+ *   struct MM(a_row) MM(a_row_init)(const struct pk_args *g, pk_i64 z, pk_i64 m, int n);
+ *                                  axis 1: n is 1
+ *   MM_ACC MM(a_value)(const struct pk_args *g, const struct MM(a_row) *r, pk_i64 z, pk_i64 m,
+ *                      pk_i64 k, int n);
+ *                                  axis 1: elements (m, k .. k+n-1), k a multiple of PK_W;
+ *                                  axis 0: elements (m .. m+n-1, k). Lanes from n on may hold
+ *                                  anything. It must not read outside of these elements. The
+ *                                  fast call passes n = PK_W as a literal. (axis 0: m need not
+ *                                  be a multiple of PK_W.)
+ *   struct MM(b0_row), MM(b0_row_init), MM(b0_value): the same for B0, with n and cnt for m and
+ *                                  n; b1_row .. for the others. axis 0: n is a multiple of PK_W
+ *
+ *   struct MM(c_row) { .. };       what does not depend on n for row m of the results
+ *   struct MM(c_row) MM(c_row_init)(const struct pk_args *g, pk_i64 z, pk_i64 m);
+ *   void MM(c_store)(const struct pk_args *g, const struct MM(c_row) *r, pk_i64 z, pk_i64 m,
+ *                    pk_i64 n, int cnt, MM_ACC acc0, .. one for each B);
+ *                                  elements (m, n .. n+cnt-1), n a multiple of PK_W: once per
+ *                                  element, on the finished sum
+ *
+ * What comes out: static const struct pk_kernel MM(kernel).
+ */
+
+#define MM_CAT2(a, b) a##_##b
+#define MM_CAT1(a, b) MM_CAT2(a, b)
+#define MM(x) MM_CAT1(PK_KERNEL, x)
+#define MM_PASTE2(a, b) a##b
+#define MM_PASTE(a, b) MM_PASTE2(a, b)
+#define MM_FMA MM_PASTE(pk_fma_, MM_SUFFIX)
+#define MM_SET MM_PASTE(pk_set_, MM_SUFFIX)
+#define MM_SELECT MM_PASTE(pk_select_, MM_SUFFIX)
+#define MM_TRANSPOSE MM_PASTE(pk_transpose_, MM_SUFFIX)
+#define MM_NR (MM_NV * PK_W)
+#define MM_INLINE static inline __attribute__((always_inline, unused))
+#ifndef MM_B_CONST
+#define MM_B_CONST 0
+#endif
+#ifndef MM_A_CONST
+#define MM_A_CONST 0
+#endif
+
+/* How the work is cut; a function of the shape and the number of threads. */
+struct MM(plan) {
+    pk_i64 Z, M, N, K;
+    pk_i64 kblocks;         /* blocks of K, at least 1 */
+    pk_i64 h, ht;           /* rows of a panel of A; of the last panel */
+    pk_i64 mp, np;          /* panels of A and of one B */
+    pk_i64 mrows;           /* rows in all panels of A */
+    pk_i64 tp, tn;          /* panels of A, and of one B, in a task */
+    pk_i64 mtasks, ntasks;  /* tasks along m and along n */
+    int share_a, share_b;   /* packed in phase 0 */
+    const MM_ACC_S *pa, *pb; /* panels of a constant, packed once; or NULL */
+};
+
+MM_INLINE pk_i64 MM(min)(pk_i64 a, pk_i64 b)
+{
+    return a < b ? a : b;
+}
+
+MM_INLINE pk_i64 MM(ceil)(pk_i64 a, pk_i64 b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Heights for which a micro-kernel exists: 1..4 and then every even one. */
+MM_INLINE pk_i64 MM(height)(pk_i64 rows)
+{
+    pk_i64 h = rows <= 4 ? rows : (rows + 1) / 2 * 2;
+    return MM(min)(h, MM_MR);
+}
+
+static struct MM(plan) MM(make_plan)(const struct pk_args *g)
+{
+    struct MM(shape) s = MM(get_shape)(g);
+    struct MM(plan) p = {s.Z, s.M, s.N, s.K, 1, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0};
+    if (s.Z <= 0 || s.M <= 0 || s.N <= 0) {
+        p.Z = 0;
+        return p;
+    }
+    if (s.K > MM_KC) p.kblocks = MM(ceil)(s.K, MM_KC);
+    /* Panels of equal height, unless there are many. */
+    pk_i64 mp = MM(ceil)(s.M, MM_MR);
+    p.h = mp < 8 ? MM(height)(MM(ceil)(s.M, mp)) : MM_MR;
+    p.mp = MM(ceil)(s.M, p.h);
+    p.ht = MM(height)(s.M - (p.mp - 1) * p.h);
+    p.mrows = (p.mp - 1) * p.h + p.ht;
+    p.np = MM(ceil)(s.N, MM_NR);
+
+    if (MM_B_CONST && g->packed) p.pb = (const MM_ACC_S *)g->packed[0];
+    if (MM_A_CONST && g->packed) p.pa = (const MM_ACC_S *)g->packed[MM_B_CONST];
+
+    /* Tasks: whole columns first; rows are split where columns give too few tasks. */
+    p.tn = MM(min)(p.np, MM_NC / MM_NR);
+    pk_i64 columns = MM(ceil)(p.np, p.tn);
+    pk_i64 a_bytes = s.Z * p.mrows * s.K * (pk_i64)sizeof(MM_ACC_S);
+    p.share_a = !p.pa && columns > 1 && a_bytes <= MM_SHARE;
+    if (!p.share_a && !p.pa) {
+        /* Each task evaluates its rows of A: let it own many columns. */
+        pk_i64 wide = p.tn * MM(ceil)(1024, MM_NC);
+        pk_i64 want = g->threads > 1 ? 4 * g->threads : 1;
+        while (wide > p.tn && s.Z * MM(ceil)(p.np, wide) * MM(ceil)(s.M, MM_MC) < want)
+            wide -= p.tn;
+        p.tn = MM(min)(wide, p.np);
+        columns = MM(ceil)(p.np, p.tn);
+    }
+    p.ntasks = columns;
+    pk_i64 rows = MM(ceil)(s.M, MM_MC);
+    if (g->threads > 1 && s.Z * columns * rows < 4 * g->threads)
+        rows = MM(ceil)(4 * g->threads, s.Z * columns);
+    rows = MM(min)(rows, MM(ceil)(p.mp, 4));
+    p.tp = MM(ceil)(p.mp, rows < 1 ? 1 : rows);
+    p.mtasks = MM(ceil)(p.mp, p.tp);
+    pk_i64 b_bytes = s.Z * MM_NB * p.np * MM_NR * s.K * (pk_i64)sizeof(MM_ACC_S);
+    p.share_b = !p.pb && p.mtasks > 1 && b_bytes <= MM_SHARE;
+    return p;
+}
+
+/* ---- panels of A ------------------------------------------------------------------------ */
+
+MM_INLINE void MM(put)(MM_ACC_S *dst, MM_ACC v)
+{
+    __builtin_memcpy(dst, &v, sizeof v);
+}
+
+MM_INLINE MM_ACC MM(get)(const MM_ACC_S *src)
+{
+    MM_ACC v;
+    __builtin_memcpy(&v, src, sizeof v);
+    return v;
+}
+
+/* Vectors of h <= PK_W rows are stored at a distance of h, each over the unused end of the one
+ * before; the last ones stop at the end of the panel, for the next one may be another task's. */
+MM_INLINE void MM(put_rows)(MM_ACC_S *dst, pk_i64 k, pk_i64 kc, pk_i64 h, MM_ACC v)
+{
+    if (k * h + PK_W <= kc * h) {
+        MM(put)(dst + k * h, v);
+    } else {
+        MM_ACC_S t[PK_W];
+        __builtin_memcpy(t, &v, sizeof v);
+        for (pk_i64 i = 0; i < h; i++)
+            dst[k * h + i] = t[i];
+    }
+}
+
+/* pack_a: panel of h rows from m on, elements k0 .. k0+kc-1, to dst[k][h]. */
+#if MM_A_AXIS == 1
+static void MM(pack_a)(const struct pk_args *g, pk_i64 z, pk_i64 m, pk_i64 rows, pk_i64 h,
+                       pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
+{
+    struct MM(a_row) r[PK_W];
+    MM_ACC v[PK_W];
+    int nr = (int)MM(min)(rows, h);
+    for (int i = 0; i < PK_W; i++) {
+        r[i] = MM(a_row_init)(g, z, m + (i < nr ? i : 0), 1);
+        v[i] = MM_SET(0);
+    }
+    pk_i64 k = 0;
+    for (; (k + PK_W - 1) * h + PK_W <= kc * h; k += PK_W) {
+        if (nr == MM_MR) {
+#pragma GCC unroll 16
+            for (int i = 0; i < MM_MR; i++)
+                v[i] = MM(a_value)(g, &r[i], z, m + i, k0 + k, PK_W);
+#pragma GCC unroll 16
+            for (int i = MM_MR; i < PK_W; i++)
+                v[i] = MM_SET(0);
+        } else {
+            for (int i = 0; i < nr; i++)
+                v[i] = MM(a_value)(g, &r[i], z, m + i, k0 + k, PK_W);
+            for (int i = nr; i < PK_W; i++)
+                v[i] = MM_SET(0);
+        }
+        MM_TRANSPOSE(v);
+#pragma GCC unroll 16
+        for (int i = 0; i < PK_W; i++)
+            MM(put)(dst + (k + i) * h, v[i]);
+    }
+    for (; k < kc; k += PK_W) {
+        int n = (int)MM(min)(kc - k, PK_W);
+        for (int i = 0; i < nr; i++)
+            v[i] = MM(a_value)(g, &r[i], z, m + i, k0 + k, n);
+        for (int i = nr; i < PK_W; i++)
+            v[i] = MM_SET(0);
+        MM_TRANSPOSE(v);
+        for (int i = 0; i < n; i++)
+            MM(put_rows)(dst, k + i, kc, h, v[i]);
+    }
+}
+#else
+static void MM(pack_a)(const struct pk_args *g, pk_i64 z, pk_i64 m, pk_i64 rows, pk_i64 h,
+                       pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
+{
+    pk_i64 k = 0;
+    if (rows >= PK_W) {
+        struct MM(a_row) r = MM(a_row_init)(g, z, m, PK_W);
+        for (; k * h + PK_W <= kc * h; k++)
+            MM(put)(dst + k * h, MM(a_value)(g, &r, z, m, k0 + k, PK_W));
+    }
+    int n = (int)MM(min)(rows, h);
+    struct MM(a_row) r = MM(a_row_init)(g, z, m, n);
+    for (; k < kc; k++) {
+        MM_ACC v = MM(a_value)(g, &r, z, m, k0 + k, n);
+        MM(put_rows)(dst, k, kc, h, MM_SELECT(pk_mask_n(n), v, MM_SET(0)));
+    }
+}
+#endif
+
+/* ---- panels of B ------------------------------------------------------------------------ */
+
+union MM(b_row) {
+    struct MM(b0_row) b0;
+#if MM_NB > 1
+    struct MM(b1_row) b1;
+#endif
+#if MM_NB > 2
+    struct MM(b2_row) b2;
+#endif
+#if MM_NB > 3
+    struct MM(b3_row) b3;
+#endif
+};
+
+/* j is a literal wherever these two are called. */
+MM_INLINE void MM(b_row_init)(const struct pk_args *g, int j, union MM(b_row) *r, pk_i64 z,
+                              pk_i64 n, int cnt)
+{
+    switch (j) {
+#if MM_NB > 1
+    case 1: r->b1 = MM(b1_row_init)(g, z, n, cnt); break;
+#endif
+#if MM_NB > 2
+    case 2: r->b2 = MM(b2_row_init)(g, z, n, cnt); break;
+#endif
+#if MM_NB > 3
+    case 3: r->b3 = MM(b3_row_init)(g, z, n, cnt); break;
+#endif
+    default: r->b0 = MM(b0_row_init)(g, z, n, cnt); break;
+    }
+}
+
+MM_INLINE MM_ACC MM(b_value)(const struct pk_args *g, int j, const union MM(b_row) *r, pk_i64 z,
+                             pk_i64 n, pk_i64 k, int cnt)
+{
+    switch (j) {
+#if MM_NB > 1
+    case 1: return MM(b1_value)(g, &r->b1, z, n, k, cnt);
+#endif
+#if MM_NB > 2
+    case 2: return MM(b2_value)(g, &r->b2, z, n, k, cnt);
+#endif
+#if MM_NB > 3
+    case 3: return MM(b3_value)(g, &r->b3, z, n, k, cnt);
+#endif
+    default: return MM(b0_value)(g, &r->b0, z, n, k, cnt);
+    }
+}
+
+/* PK_W columns from n on, vectors along k, to dst[k][NR]. */
+MM_INLINE void MM(pack_b_k)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, pk_i64 N,
+                            pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
+{
+    union MM(b_row) r[PK_W];
+    MM_ACC v[PK_W];
+    int cnt = (int)MM(min)(N - n, PK_W);
+    for (int i = 0; i < PK_W; i++)
+        MM(b_row_init)(g, j, &r[i], z, n + (i < cnt ? i : 0), 1);
+    pk_i64 k = 0;
+    if (cnt == PK_W) {
+        for (; k + PK_W <= kc; k += PK_W) {
+#pragma GCC unroll 16
+            for (int i = 0; i < PK_W; i++)
+                v[i] = MM(b_value)(g, j, &r[i], z, n + i, k0 + k, PK_W);
+            MM_TRANSPOSE(v);
+#pragma GCC unroll 16
+            for (int i = 0; i < PK_W; i++)
+                MM(put)(dst + (k + i) * MM_NR, v[i]);
+        }
+    }
+    for (; k < kc; k += PK_W) {
+        int w = (int)MM(min)(kc - k, PK_W);
+        for (int i = 0; i < PK_W; i++)
+            v[i] = MM_SET(0);
+        for (int i = 0; i < cnt; i++)
+            v[i] = MM(b_value)(g, j, &r[i], z, n + i, k0 + k, w);
+        MM_TRANSPOSE(v);
+        for (int i = 0; i < w; i++)
+            MM(put)(dst + (k + i) * MM_NR, v[i]);
+    }
+}
+
+/* PK_W columns from n on, vectors along n. */
+MM_INLINE void MM(pack_b_n)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, pk_i64 N,
+                            pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
+{
+    union MM(b_row) r;
+    if (N - n >= PK_W) {
+        MM(b_row_init)(g, j, &r, z, n, PK_W);
+        for (pk_i64 k = 0; k < kc; k++)
+            MM(put)(dst + k * MM_NR, MM(b_value)(g, j, &r, z, n, k0 + k, PK_W));
+        return;
+    }
+    int cnt = (int)(N - n);
+    vi32 mask = pk_mask_n(cnt);
+    MM(b_row_init)(g, j, &r, z, n, cnt);
+    for (pk_i64 k = 0; k < kc; k++) {
+        MM_ACC v = MM(b_value)(g, j, &r, z, n, k0 + k, cnt);
+        MM(put)(dst + k * MM_NR, MM_SELECT(mask, v, MM_SET(0)));
+    }
+}
+
+MM_INLINE void MM(pack_b_op)(const struct pk_args *g, int j, int axis, pk_i64 z, pk_i64 n,
+                             pk_i64 N, pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
+{
+    for (int v = 0; v < MM_NV; v++, n += PK_W, dst += PK_W) {
+        if (n >= N) {
+            for (pk_i64 k = 0; k < kc; k++)
+                MM(put)(dst + k * MM_NR, MM_SET(0));
+        } else if (axis) {
+            MM(pack_b_k)(g, j, z, n, N, k0, kc, dst);
+        } else {
+            MM(pack_b_n)(g, j, z, n, N, k0, kc, dst);
+        }
+    }
+}
+
+/* One panel of operand j: columns n .. n+NR-1, to dst[k][NR]. */
+static void MM(pack_b)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, pk_i64 N, pk_i64 k0,
+                       pk_i64 kc, MM_ACC_S *dst)
+{
+    switch (j) {
+#if MM_NB > 1
+    case 1: MM(pack_b_op)(g, 1, MM_B1_AXIS, z, n, N, k0, kc, dst); break;
+#endif
+#if MM_NB > 2
+    case 2: MM(pack_b_op)(g, 2, MM_B2_AXIS, z, n, N, k0, kc, dst); break;
+#endif
+#if MM_NB > 3
+    case 3: MM(pack_b_op)(g, 3, MM_B3_AXIS, z, n, N, k0, kc, dst); break;
+#endif
+    default: MM(pack_b_op)(g, 0, MM_B0_AXIS, z, n, N, k0, kc, dst); break;
+    }
+}
+
+/* ---- the register tile ------------------------------------------------------------------ */
+
+/* c[h][NR] (+)= sum over k of a[k][h] * b[k][NR]. Accumulators are named scalars: gcc keeps an
+ * array of them partly in memory. MM_ROWS_h(X) is X(0) .. X(h-1), MM_COLS(X, i) is X(i, 0) .. */
+#define MM_ROWS_1(X) X(0)
+#define MM_ROWS_2(X) MM_ROWS_1(X) X(1)
+#define MM_ROWS_3(X) MM_ROWS_2(X) X(2)
+#define MM_ROWS_4(X) MM_ROWS_3(X) X(3)
+#define MM_ROWS_6(X) MM_ROWS_4(X) X(4) X(5)
+#define MM_ROWS_8(X) MM_ROWS_6(X) X(6) X(7)
+#define MM_ROWS_10(X) MM_ROWS_8(X) X(8) X(9)
+#define MM_ROWS_12(X) MM_ROWS_10(X) X(10) X(11)
+#define MM_ROWS_14(X) MM_ROWS_12(X) X(12) X(13)
+#define MM_ROWS_16(X) MM_ROWS_14(X) X(14) X(15)
+#define MM_COLS_1(X, i) X(i, 0)
+#define MM_COLS_2(X, i) MM_COLS_1(X, i) X(i, 1)
+#define MM_COLS_3(X, i) MM_COLS_2(X, i) X(i, 2)
+#define MM_COLS_4(X, i) MM_COLS_3(X, i) X(i, 3)
+#define MM_COLS(X, i) MM_PASTE(MM_COLS_, MM_NV)(X, i)
+
+#define MM_DECLARE_1(i, v) MM_ACC c##i##_##v;
+#define MM_DECLARE(i) MM_COLS(MM_DECLARE_1, i)
+#define MM_ZERO_1(i, v) c##i##_##v = MM_SET(0);
+#define MM_ZERO(i) MM_COLS(MM_ZERO_1, i)
+#define MM_LOAD_1(i, v) c##i##_##v = MM(get)(c + i * MM_NR + v * PK_W);
+#define MM_LOAD(i) MM_COLS(MM_LOAD_1, i)
+#define MM_STORE_1(i, v) MM(put)(c + i * MM_NR + v * PK_W, c##i##_##v);
+#define MM_STORE(i) MM_COLS(MM_STORE_1, i)
+#define MM_LOAD_B(i, v) MM_ACC b##v = MM(get)(b + v * PK_W);
+#define MM_STEP_1(i, v) c##i##_##v = MM_FMA(a##i, b##v, c##i##_##v);
+#define MM_STEP(i) MM_ACC a##i = MM_SET(a[i]); MM_COLS(MM_STEP_1, i)
+
+#define MM_TILE(h)                                                                                 \
+    static __attribute__((noinline)) void MM(tile_##h)(pk_i64 kc, const MM_ACC_S *a,               \
+                                                       const MM_ACC_S *b, MM_ACC_S *c, int first)  \
+    {                                                                                              \
+        MM_ROWS_##h(MM_DECLARE)                                                                    \
+        if (first) {                                                                               \
+            MM_ROWS_##h(MM_ZERO)                                                                   \
+        } else {                                                                                   \
+            MM_ROWS_##h(MM_LOAD)                                                                   \
+        }                                                                                          \
+        _Pragma("GCC unroll 4") for (pk_i64 k = 0; k < kc; k++)                                    \
+        {                                                                                          \
+            MM_COLS(MM_LOAD_B, 0)                                                                  \
+            MM_ROWS_##h(MM_STEP) a += h;                                                           \
+            b += MM_NR;                                                                            \
+        }                                                                                          \
+        MM_ROWS_##h(MM_STORE)                                                                      \
+    }
+
+MM_TILE(1)
+#if MM_MR >= 2
+MM_TILE(2)
+#endif
+#if MM_MR >= 3
+MM_TILE(3)
+#endif
+#if MM_MR >= 4
+MM_TILE(4)
+#endif
+#if MM_MR >= 6
+MM_TILE(6)
+#endif
+#if MM_MR >= 8
+MM_TILE(8)
+#endif
+#if MM_MR >= 10
+MM_TILE(10)
+#endif
+#if MM_MR >= 12
+MM_TILE(12)
+#endif
+#if MM_MR >= 14
+MM_TILE(14)
+#endif
+#if MM_MR >= 16
+MM_TILE(16)
+#endif
+
+MM_INLINE void MM(tile)(pk_i64 h, pk_i64 kc, const MM_ACC_S *a, const MM_ACC_S *b, MM_ACC_S *c,
+                        int first)
+{
+    switch (h) {
+#if MM_MR >= 2
+    case 2: MM(tile_2)(kc, a, b, c, first); break;
+#endif
+#if MM_MR >= 3
+    case 3: MM(tile_3)(kc, a, b, c, first); break;
+#endif
+#if MM_MR >= 4
+    case 4: MM(tile_4)(kc, a, b, c, first); break;
+#endif
+#if MM_MR >= 6
+    case 6: MM(tile_6)(kc, a, b, c, first); break;
+#endif
+#if MM_MR >= 8
+    case 8: MM(tile_8)(kc, a, b, c, first); break;
+#endif
+#if MM_MR >= 10
+    case 10: MM(tile_10)(kc, a, b, c, first); break;
+#endif
+#if MM_MR >= 12
+    case 12: MM(tile_12)(kc, a, b, c, first); break;
+#endif
+#if MM_MR >= 14
+    case 14: MM(tile_14)(kc, a, b, c, first); break;
+#endif
+#if MM_MR >= 16
+    case 16: MM(tile_16)(kc, a, b, c, first); break;
+#endif
+    default: MM(tile_1)(kc, a, b, c, first); break;
+    }
+}
+
+/* ---- results ---------------------------------------------------------------------------- */
+
+#if MM_NB == 1
+#define MM_SUMS(i) MM(get)(c + (i))
+#elif MM_NB == 2
+#define MM_SUMS(i) MM(get)(c + (i)), MM(get)(c + op + (i))
+#elif MM_NB == 3
+#define MM_SUMS(i) MM(get)(c + (i)), MM(get)(c + op + (i)), MM(get)(c + 2 * op + (i))
+#else
+#define MM_SUMS(i)                                                                                 \
+    MM(get)(c + (i)), MM(get)(c + op + (i)), MM(get)(c + 2 * op + (i)), MM(get)(c + 3 * op + (i))
+#endif
+
+/* Stores `rows` rows from m on, np panels of columns from n on. Sums lie in c[b][panel][h][NR]. */
+static void MM(finish)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 z, pk_i64 m,
+                       pk_i64 rows, pk_i64 h, pk_i64 n, pk_i64 np, pk_i64 op, const MM_ACC_S *sums)
+{
+    (void)op;
+    for (pk_i64 i = 0; i < rows; i++) {
+        struct MM(c_row) r = MM(c_row_init)(g, z, m + i);
+        for (pk_i64 j = 0; j < np; j++) {
+            const MM_ACC_S *c = sums + (j * h + i) * MM_NR;
+            pk_i64 nj = n + j * MM_NR;
+            pk_i64 left = p->N - nj;
+            if (left >= MM_NR) {
+                for (int v = 0; v < MM_NV; v++)
+                    MM(c_store)(g, &r, z, m + i, nj + v * PK_W, PK_W, MM_SUMS(v * PK_W));
+                continue;
+            }
+            for (int v = 0; v < MM_NV && left > 0; v++, left -= PK_W) {
+                int cnt = (int)MM(min)(left, PK_W);
+                MM(c_store)(g, &r, z, m + i, nj + v * PK_W, cnt, MM_SUMS(v * PK_W));
+            }
+        }
+    }
+}
+
+/* ---- phases ----------------------------------------------------------------------------- */
+
+MM_INLINE pk_i64 MM(panel_rows)(const struct MM(plan) *p, pk_i64 panel)
+{
+    return panel == p->mp - 1 ? p->ht : p->h;
+}
+
+/* Where the panels lie: [z][block of K][panel][k][h] for A, [z][block of K][b][panel][k][NR]. */
+MM_INLINE pk_i64 MM(a_at)(const struct MM(plan) *p, pk_i64 z, pk_i64 k0, pk_i64 kc, pk_i64 panel)
+{
+    return z * p->mrows * p->K + k0 * p->mrows + panel * p->h * kc;
+}
+
+MM_INLINE pk_i64 MM(b_at)(const struct MM(plan) *p, pk_i64 z, pk_i64 k0, pk_i64 kc, int j,
+                          pk_i64 panel)
+{
+    pk_i64 columns = p->np * MM_NR;
+    return z * MM_NB * columns * p->K + k0 * MM_NB * columns + (j * p->np + panel) * MM_NR * kc;
+}
+
+MM_INLINE pk_i64 MM(align)(pk_i64 elements)
+{
+    pk_i64 unit = 64 / (pk_i64)sizeof(MM_ACC_S);
+    return MM(ceil)(elements, unit) * unit;
+}
+
+MM_INLINE pk_i64 MM(a_elements)(const struct MM(plan) *p)
+{
+    return MM(align)(p->Z * p->mrows * p->K);
+}
+
+MM_INLINE pk_i64 MM(b_elements)(const struct MM(plan) *p)
+{
+    return MM(align)(p->Z * MM_NB * p->np * MM_NR * p->K);
+}
+
+/* All of K for 4 panels of A, or 1 of each B: a task of phase 0. */
+#define MM_GROUP 4
+
+static void MM(pack_a_task)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 task,
+                            MM_ACC_S *dst)
+{
+    pk_i64 groups = MM(ceil)(p->mp, MM_GROUP), z = task / groups, first = task % groups * MM_GROUP;
+    pk_i64 last = MM(min)(first + MM_GROUP, p->mp);
+    for (pk_i64 k0 = 0; k0 < p->K; k0 += MM_KC) {
+        pk_i64 kc = MM(min)(MM_KC, p->K - k0);
+        for (pk_i64 i = first; i < last; i++)
+            MM(pack_a)(g, z, i * p->h, p->M - i * p->h, MM(panel_rows)(p, i), k0, kc,
+                       dst + MM(a_at)(p, z, k0, kc, i));
+    }
+}
+
+static void MM(pack_b_task)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 task,
+                            MM_ACC_S *dst)
+{
+    pk_i64 z = task / p->np, panel = task % p->np;
+    for (pk_i64 k0 = 0; k0 < p->K; k0 += MM_KC) {
+        pk_i64 kc = MM(min)(MM_KC, p->K - k0);
+        for (int j = 0; j < MM_NB; j++)
+            MM(pack_b)(g, j, z, panel * MM_NR, p->N, k0, kc, dst + MM(b_at)(p, z, k0, kc, j, panel));
+    }
+}
+
+/* Scratch of a task, in elements: panels of A, panels of B, sums. */
+MM_INLINE pk_i64 MM(local_a)(const struct MM(plan) *p)
+{
+    if (p->share_a || p->pa) return 0;
+    return MM(align)(p->tp * p->h * MM(min)(MM_KC, p->K));
+}
+
+MM_INLINE pk_i64 MM(local_b)(const struct MM(plan) *p)
+{
+    if (p->share_b || p->pb) return 0;
+    return MM(align)(MM_NB * MM_NC * MM(min)(MM_KC, p->K));
+}
+
+MM_INLINE pk_i64 MM(local_c)(const struct MM(plan) *p)
+{
+    pk_i64 one = MM_NB * p->h * MM_NR;
+    return MM(align)(p->kblocks > 1 ? one * p->tp * p->tn : one * (MM_NC / MM_NR));
+}
+
+static void MM(product_task)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 task)
+{
+    pk_i64 ntask = task % p->ntasks, mtask = task / p->ntasks % p->mtasks;
+    pk_i64 z = task / (p->ntasks * p->mtasks);
+    pk_i64 i0 = mtask * p->tp, i1 = MM(min)(i0 + p->tp, p->mp);
+    pk_i64 j0 = ntask * p->tn, j1 = MM(min)(j0 + p->tn, p->np);
+    const pk_i64 step = MM_NC / MM_NR;
+    MM_ACC_S *la = (MM_ACC_S *)g->local, *lb = la + MM(local_a)(p), *lc = lb + MM(local_b)(p);
+    const MM_ACC_S *sa = p->pa, *sb = p->pb;
+    if (p->share_a) sa = (const MM_ACC_S *)g->shared;
+    if (p->share_b) sb = (const MM_ACC_S *)g->shared + (p->share_a ? MM(a_elements)(p) : 0);
+
+    for (pk_i64 kb = 0, k0 = 0; kb < p->kblocks; kb++, k0 += MM_KC) {
+        pk_i64 kc = MM(min)(MM_KC, p->K - k0);
+        int first = kb == 0, last = kb == p->kblocks - 1;
+        if (!sa)
+            for (pk_i64 i = i0; i < i1; i++)
+                MM(pack_a)(g, z, i * p->h, p->M - i * p->h, MM(panel_rows)(p, i), k0, kc,
+                           la + (i - i0) * p->h * kc);
+        for (pk_i64 jc = j0; jc < j1; jc += step) {
+            pk_i64 jn = MM(min)(step, j1 - jc);
+            if (!sb)
+                for (int b = 0; b < MM_NB; b++)
+                    for (pk_i64 j = 0; j < jn; j++)
+                        MM(pack_b)(g, b, z, (jc + j) * MM_NR, p->N, k0, kc,
+                                   lb + (b * jn + j) * MM_NR * kc);
+            for (pk_i64 i = i0; i < i1; i++) {
+                pk_i64 h = MM(panel_rows)(p, i), op = jn * h * MM_NR;
+                const MM_ACC_S *a = sa ? sa + MM(a_at)(p, z, k0, kc, i) : la + (i - i0) * p->h * kc;
+                MM_ACC_S *c = lc;
+                if (p->kblocks > 1)
+                    c += MM_NB * MM_NR * p->h * ((jc - j0) * (i1 - i0) + (i - i0) * jn);
+                for (int b = 0; b < MM_NB; b++)
+                    for (pk_i64 j = 0; j < jn; j++)
+                        MM(tile)(h, kc, a,
+                                 sb ? sb + MM(b_at)(p, z, k0, kc, b, jc + j)
+                                    : lb + (b * jn + j) * MM_NR * kc,
+                                 c + b * op + j * h * MM_NR, first);
+                if (last)
+                    MM(finish)(g, p, z, i * p->h, MM(min)(h, p->M - i * p->h), h, jc * MM_NR, jn,
+                               op, c);
+            }
+        }
+    }
+}
+
+/* ---- the kernel ------------------------------------------------------------------------- */
+
+static pk_i64 MM(shared_bytes)(const struct pk_args *g)
+{
+    struct MM(plan) p = MM(make_plan)(g);
+    if (!p.Z) return 0;
+    return ((p.share_a ? MM(a_elements)(&p) : 0) + (p.share_b ? MM(b_elements)(&p) : 0)) *
+           (pk_i64)sizeof(MM_ACC_S);
+}
+
+static pk_i64 MM(local_bytes)(const struct pk_args *g)
+{
+    struct MM(plan) p = MM(make_plan)(g);
+    if (!p.Z) return 0;
+    return (MM(local_a)(&p) + MM(local_b)(&p) + MM(local_c)(&p)) * (pk_i64)sizeof(MM_ACC_S);
+}
+
+static pk_i64 MM(tasks)(const struct pk_args *g, int phase)
+{
+    struct MM(plan) p = MM(make_plan)(g);
+    if (!p.Z) return 0;
+    if (phase == 1) return p.Z * p.mtasks * p.ntasks;
+    return (p.share_a ? p.Z * MM(ceil)(p.mp, MM_GROUP) : 0) + (p.share_b ? p.Z * p.np : 0);
+}
+
+static void MM(run)(const struct pk_args *g, int phase, pk_i64 task)
+{
+    struct MM(plan) p = MM(make_plan)(g);
+    if (phase == 1) {
+        MM(product_task)(g, &p, task);
+        return;
+    }
+    pk_i64 na = p.share_a ? p.Z * MM(ceil)(p.mp, MM_GROUP) : 0;
+    MM_ACC_S *dst = (MM_ACC_S *)g->shared;
+    if (task < na)
+        MM(pack_a_task)(g, &p, task, dst);
+    else
+        MM(pack_b_task)(g, &p, task - na, dst + (p.share_a ? MM(a_elements)(&p) : 0));
+}
+
+#if MM_A_CONST || MM_B_CONST
+static pk_i64 MM(packed_bytes)(const struct pk_args *g, int operand)
+{
+    struct MM(plan) p = MM(make_plan)(g);
+    if (!p.Z) return 0;
+    return (operand < MM_B_CONST ? MM(b_elements)(&p) : MM(a_elements)(&p)) *
+           (pk_i64)sizeof(MM_ACC_S);
+}
+
+static pk_i64 MM(pack_tasks)(const struct pk_args *g, int operand)
+{
+    struct MM(plan) p = MM(make_plan)(g);
+    if (!p.Z) return 0;
+    return p.Z * (operand < MM_B_CONST ? p.np : MM(ceil)(p.mp, MM_GROUP));
+}
+
+static void MM(pack)(const struct pk_args *g, int operand, pk_i64 task, void *dst)
+{
+    struct MM(plan) p = MM(make_plan)(g);
+    if (operand < MM_B_CONST)
+        MM(pack_b_task)(g, &p, task, (MM_ACC_S *)dst);
+    else
+        MM(pack_a_task)(g, &p, task, (MM_ACC_S *)dst);
+}
+#endif
+
+static const struct pk_kernel MM(kernel) = {
+    .name = MM_NAME,
+    .phases = 2,
+    .operands = MM_A_CONST + MM_B_CONST,
+    .shared_bytes = MM(shared_bytes),
+    .local_bytes = MM(local_bytes),
+    .tasks = MM(tasks),
+    .run = MM(run),
+    .check = 0,
+#if MM_A_CONST || MM_B_CONST
+    .packed_bytes = MM(packed_bytes),
+    .pack_tasks = MM(pack_tasks),
+    .pack = MM(pack),
+#endif
+};
+
+#undef MM
+#undef MM_CAT1
+#undef MM_CAT2
+#undef MM_COLS
+#undef MM_COLS_1
+#undef MM_COLS_2
+#undef MM_COLS_3
+#undef MM_COLS_4
+#undef MM_DECLARE
+#undef MM_DECLARE_1
+#undef MM_FMA
+#undef MM_GROUP
+#undef MM_INLINE
+#undef MM_LOAD
+#undef MM_LOAD_1
+#undef MM_LOAD_B
+#undef MM_NR
+#undef MM_PASTE
+#undef MM_PASTE2
+#undef MM_ROWS_1
+#undef MM_ROWS_10
+#undef MM_ROWS_12
+#undef MM_ROWS_14
+#undef MM_ROWS_16
+#undef MM_ROWS_2
+#undef MM_ROWS_3
+#undef MM_ROWS_4
+#undef MM_ROWS_6
+#undef MM_ROWS_8
+#undef MM_SELECT
+#undef MM_SET
+#undef MM_STEP
+#undef MM_STEP_1
+#undef MM_STORE
+#undef MM_STORE_1
+#undef MM_SUMS
+#undef MM_TILE
+#undef MM_TRANSPOSE
+#undef MM_ZERO
+#undef MM_ZERO_1
+#undef MM_NAME
+#undef MM_ACC
+#undef MM_ACC_S
+#undef MM_SUFFIX
+#undef MM_NB
+#undef MM_A_AXIS
+#undef MM_B0_AXIS
+#undef MM_B1_AXIS
+#undef MM_B2_AXIS
+#undef MM_B3_AXIS
+#undef MM_MR
+#undef MM_NV
+#undef MM_MC
+#undef MM_KC
+#undef MM_NC
+#undef MM_SHARE
+#undef MM_A_CONST
+#undef MM_B_CONST
+#undef PK_KERNEL

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Plain hooks for the matmul templates, one scalar at a time, for tests. Included once per kernel,
+ * behind its constants:
+ *   sym = Z, M, N, K; buf = A, B0, B1, B2, bias[N], out, count (how often each element is stored).
+ *   A[z][m][k] or, with MM_A_AXIS 0, A[z][k][m]; B likewise with n.
+ *   out = acc0 + 3 * acc1 + 5 * acc2 + bias[n].
+ * Lanes that were not asked for hold a NaN (or a large number): the template must not use them.
+ */
+#define HK2(a, b) a##_##b
+#define HK1(a, b) HK2(a, b)
+#define HK(x) HK1(PK_KERNEL, x)
+
+struct HK(shape) {
+    pk_i64 Z, M, N, K;
+};
+
+static inline struct HK(shape) HK(get_shape)(const struct pk_args *g)
+{
+    return (struct HK(shape)){g->sym[0], g->sym[1], g->sym[2], g->sym[3]};
+}
+
+/* n elements from p on, `stride` apart. */
+static inline MM_ACC HK(load)(const MM_ACC_S *p, int n)
+{
+    MM_ACC_S t[PK_W];
+    __builtin_memset(t, 0xff, sizeof t);
+    for (int i = 0; i < n; i++)
+        t[i] = p[i];
+    MM_ACC v;
+    __builtin_memcpy(&v, t, sizeof v);
+    return v;
+}
+
+#define HK_OPERAND(x, buffer, rows, axis)                                                          \
+    struct HK(x##_row) {                                                                           \
+        const MM_ACC_S *p;                                                                         \
+    };                                                                                             \
+    static inline struct HK(x##_row)                                                               \
+        HK(x##_row_init)(const struct pk_args *g, pk_i64 z, pk_i64 row, int n)                     \
+    {                                                                                              \
+        const MM_ACC_S *p = (const MM_ACC_S *)g->buf[buffer];                                      \
+        pk_i64 R = g->sym[rows], K = g->sym[3];                                                    \
+        if (n < 1 || n > ((axis) ? 1 : PK_W) || row + n > R) __builtin_trap();                     \
+        return (struct HK(x##_row)){p + z * R * K + row * ((axis) ? K : 1)};                       \
+    }                                                                                              \
+    static inline MM_ACC HK(x##_value)(const struct pk_args *g, const struct HK(x##_row) *r,       \
+                                       pk_i64 z, pk_i64 row, pk_i64 k, int n)                      \
+    {                                                                                              \
+        (void)z;                                                                                   \
+        if (n < 1 || n > PK_W) __builtin_trap();                                                   \
+        if ((axis) && (k % PK_W || k + n > g->sym[3])) __builtin_trap();                           \
+        if (!(axis) && (k >= g->sym[3] || row + n > g->sym[rows])) __builtin_trap();               \
+        return HK(load)(r->p + ((axis) ? k : k * g->sym[rows]), n);                                \
+    }
+
+HK_OPERAND(a, 0, 1, MM_A_AXIS)
+HK_OPERAND(b0, 1, 2, MM_B0_AXIS)
+#if MM_NB > 1
+HK_OPERAND(b1, 2, 2, MM_B1_AXIS)
+#endif
+#if MM_NB > 2
+HK_OPERAND(b2, 3, 2, MM_B2_AXIS)
+#endif
+
+struct HK(c_row) {
+    pk_i64 at;
+};
+
+static inline struct HK(c_row) HK(c_row_init)(const struct pk_args *g, pk_i64 z, pk_i64 m)
+{
+    return (struct HK(c_row)){(z * g->sym[1] + m) * g->sym[2]};
+}
+
+static inline void HK(c_store)(const struct pk_args *g, const struct HK(c_row) *r, pk_i64 z,
+                               pk_i64 m, pk_i64 n, int cnt, MM_ACC acc0
+#if MM_NB > 1
+                               ,
+                               MM_ACC acc1
+#endif
+#if MM_NB > 2
+                               ,
+                               MM_ACC acc2
+#endif
+)
+{
+    (void)z;
+    if (m >= g->sym[1] || n % PK_W || cnt < 1 || cnt > PK_W || n + cnt > g->sym[2])
+        __builtin_trap();
+#if MM_NB > 1
+    acc0 += acc1 * 3;
+#endif
+#if MM_NB > 2
+    acc0 += acc2 * 5;
+#endif
+    acc0 += HK(load)((const MM_ACC_S *)g->buf[4] + n, cnt);
+    MM_ACC_S t[PK_W];
+    __builtin_memcpy(t, &acc0, sizeof t);
+    for (int i = 0; i < cnt; i++) {
+        ((MM_ACC_S *)g->buf[5])[r->at + n + i] = t[i];
+        ((unsigned char *)g->buf[6])[r->at + n + i]++;
+    }
+}
+
+#undef HK
+#undef HK1
+#undef HK2
+#undef HK_OPERAND
