@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ * What the two kinds of archive share with archive.c, which opens, searches and closes them.
+ */
+#ifndef PROEM_ARCHIVE_H
+#define PROEM_ARCHIVE_H
+
+#include "front/front.h"
+
+/* One tensor. `unsupported` says what of it proem lacks (a dtype, a rank); that is an error only
+ * when this tensor is asked for. */
+struct archive_entry {
+    const char *key;
+    struct array_type type; /* npz: known only once its header was read */
+    const char *unsupported;
+    uint64_t begin, end; /* safetensors: the tensor's place in the data */
+    uint64_t member;     /* npz: the member's number */
+};
+
+struct archive {
+    struct arena *arena;
+    const char *name;
+    bool is_npz;
+    size_t n;
+    struct archive_entry *entries; /* sorted by key */
+    struct file file;              /* safetensors */
+    uint64_t data_at;
+    void *zip; /* npz: libzip's handle */
+};
+
+/* Fill n, entries (in any order) and what else the kind needs. */
+enum proem_status safetensors_index(struct archive *ar, struct err *e);
+/* memory is NULL: open ar->name. */
+enum proem_status npz_index(struct archive *ar, const void *memory, size_t n, struct err *e);
+void npz_close(struct archive *ar);
+
+enum proem_status safetensors_read(struct archive *ar, const struct archive_entry *entry,
+                                   const struct allocator *alloc, struct array *out, struct err *e);
+/* out may be NULL: then only the type is read. */
+enum proem_status npz_read(struct archive *ar, const struct archive_entry *entry,
+                           const struct allocator *alloc, struct array_type *type,
+                           struct array *out, struct err *e);
+
+#endif

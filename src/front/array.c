@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT
+ * Arrays: sizes checked for overflow, allocation, and the step from a file's dtypes to the graph's.
+ *
+ * A dtype that a file lacks travels as the bits of an unsigned integer of its width, so adopting it
+ * only renames; sub-byte elements stored one a byte are packed into a new buffer.
+ */
+#include "front/front.h"
+
+#include <string.h>
+
+bool array_type_size(const struct array_type *t, int64_t *count, size_t *bytes) {
+    int64_t n = 1;
+    bool empty = false;
+    for (int i = 0; i < t->rank; i++) {
+        if (t->shape[i] < 0) return false;
+        if (t->shape[i] == 0) empty = true;
+    }
+    for (int i = 0; i < t->rank && !empty; i++) {
+        if (n > INT64_MAX / t->shape[i]) return false;
+        n *= t->shape[i];
+    }
+    if (empty) n = 0;
+    int64_t b = dtype_bytes(t->dtype, n);
+    if (b < 0 || (uint64_t)b > SIZE_MAX / 2) return false;
+    *count = n;
+    *bytes = (size_t)b;
+    return true;
+}
+
+void array_type_print(const struct array_type *t, struct str *out) {
+    str_add(out, dtype_name(t->dtype));
+    str_add(out, "[");
+    for (int i = 0; i < t->rank; i++)
+        str_printf(out, "%s%lld", i ? ", " : "", (long long)t->shape[i]);
+    str_add(out, "]");
+}
+
+enum proem_status array_new(const struct allocator *alloc, const struct array_type *t,
+                            const char *what, struct array *out, struct err *e) {
+    struct array a = {.type = *t, .alloc = alloc};
+    if (!array_type_size(t, &a.count, &a.bytes))
+        return err_set(e, PROEM_INVALID, "%s: the tensor's size overflows; use smaller dims", what);
+    a.data = mem_alloc(alloc, 1, a.bytes);
+    if (a.data == NULL)
+        return err_set(e, PROEM_NOMEM, "%s: no room for %zu bytes; use smaller dims", what,
+                       a.bytes);
+    memset(a.data, 0, a.bytes);
+    *out = a;
+    return PROEM_OK;
+}
+
+void array_free(struct array *a) {
+    if (a->data != NULL) mem_free(a->alloc, a->data, 1, a->bytes);
+    *a = (struct array){0};
+}
+
+static bool same_shape(const struct array_type *a, const struct array_type *b) {
+    return a->rank == b->rank &&
+           memcmp(a->shape, b->shape, (size_t)a->rank * sizeof a->shape[0]) == 0;
+}
+
+/* The dtype that stands for d in a file that lacks it. */
+static enum dtype carrier_of(enum dtype d) {
+    switch (d) {
+    case DT_BF16: return DT_U16;
+    case DT_F8E4M3FN:
+    case DT_F8E5M2:
+    case DT_E8M0: return DT_U8;
+    default: return d;
+    }
+}
+
+static enum proem_status mismatch(const struct array *a, const struct array_type *want,
+                                  const char *what, struct err *e) {
+    struct str has, need;
+    str_init(&has, a->alloc);
+    str_init(&need, a->alloc);
+    array_type_print(&a->type, &has);
+    array_type_print(want, &need);
+    const char *as = "";
+    enum dtype c = carrier_of(want->dtype);
+    if (dtype_is_subbyte(want->dtype))
+        as = " (as u8, packed and flat, or one element a byte in that shape)";
+    else if (c == DT_U16)
+        as = " (u16 may hold its bits)";
+    else if (c != want->dtype)
+        as = " (u8 may hold its bits)";
+    enum proem_status s = err_set(e, PROEM_INVALID, "%s: holds %s, but %s is expected%s", what,
+                                  str_text(&has), str_text(&need), as);
+    str_free(&has);
+    str_free(&need);
+    return s;
+}
+
+static int64_t byte_value(const struct array *a, int64_t i) {
+    unsigned char b = ((const unsigned char *)a->data)[i];
+    return a->type.dtype == DT_I8 && b >= 128 ? (int64_t)b - 256 : (int64_t)b;
+}
+
+/* Clear the bits after the last element: they are ignored when read and 0 in what proem holds. */
+static void clear_tail(struct array *a) {
+    int bits = dtype_bits(a->type.dtype);
+    int used = (int)((uint64_t)a->count * (uint64_t)bits % 8);
+    if (bits < 8 && used != 0) {
+        unsigned char *last = (unsigned char *)a->data + a->bytes - 1;
+        *last = (unsigned char)(*last & ((1u << used) - 1u));
+    }
+}
+
+/* The buffer shrinks, so it is replaced: an array frees as many bytes as it says it has. */
+static enum proem_status adopt_unpacked(struct array *a, const struct array_type *want,
+                                        const char *what, struct err *e) {
+    int64_t lo = 0, hi = 15;
+    if (dtype_is_int(want->dtype)) dtype_int_range(want->dtype, &lo, &hi);
+    for (int64_t i = 0; i < a->count; i++) {
+        int64_t v = byte_value(a, i);
+        if (v < lo || v > hi)
+            return err_set(e, PROEM_DATA, "%s: element %lld is %lld, but %s holds %lld to %lld",
+                           what, (long long)i, (long long)v, dtype_name(want->dtype), (long long)lo,
+                           (long long)hi);
+    }
+    struct array packed;
+    TRY(array_new(a->alloc, want, what, &packed, e));
+    int bits = dtype_bits(want->dtype), per = 8 / bits;
+    unsigned mask = (1u << bits) - 1u;
+    for (int64_t i = 0; i < a->count; i++) {
+        unsigned char *to = (unsigned char *)packed.data + i / per;
+        unsigned v = ((const unsigned char *)a->data)[i] & mask;
+        *to = (unsigned char)(*to | v << (unsigned)(i % per) * (unsigned)bits);
+    }
+    array_free(a);
+    *a = packed;
+    return PROEM_OK;
+}
+
+enum proem_status array_adopt(struct array *a, const struct array_type *want, const char *what,
+                              struct err *e) {
+    int64_t count;
+    size_t bytes;
+    if (!array_type_size(want, &count, &bytes))
+        return err_set(e, PROEM_INVALID, "%s: the tensor's size overflows; use smaller dims", what);
+    enum dtype has = a->type.dtype;
+    if (same_shape(&a->type, want) && (has == want->dtype || has == carrier_of(want->dtype))) {
+        a->type.dtype = want->dtype;
+        if (want->dtype == DT_BOOL) {
+            unsigned char *b = a->data;
+            for (int64_t i = 0; i < count; i++)
+                b[i] = b[i] != 0;
+        }
+        clear_tail(a);
+        return PROEM_OK;
+    }
+    if (!dtype_is_subbyte(want->dtype)) return mismatch(a, want, what, e);
+    /* A rank-1 tensor may be meant either way; the lengths differ unless both are 0 or 1. One byte
+     * for one element is then read as packed, which ignores the unused bits. */
+    if (has == DT_U8 && a->type.rank == 1 && (uint64_t)a->count == bytes) {
+        a->type = *want;
+        a->count = count;
+        clear_tail(a);
+        return PROEM_OK;
+    }
+    if ((has == DT_U8 || has == DT_I8) && same_shape(&a->type, want))
+        return adopt_unpacked(a, want, what, e);
+    return mismatch(a, want, what, e);
+}
+
+bool array_shape_as(const struct array_type *stored, enum dtype d, int rank, int64_t *shape) {
+    bool carried = stored->dtype == d || stored->dtype == carrier_of(d);
+    bool unpacked = dtype_is_subbyte(d) && (stored->dtype == DT_U8 || stored->dtype == DT_I8);
+    if (stored->rank != rank || !(carried || unpacked)) return false;
+    memcpy(shape, stored->shape, (size_t)rank * sizeof shape[0]);
+    return true;
+}

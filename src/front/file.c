@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ * Bytes in and out: regular files by descriptor (never mapped: a file that another process cuts
+ * short is then an error, not a signal), or a block of memory. Reads are by offset and complete.
+ */
+#include "front/front.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum proem_status io_error(struct err *e, const char *name, const char *verb) {
+    char text[128];
+    int code = errno;
+    if (strerror_r(code, text, sizeof text) != 0) text[0] = '\0';
+    return err_set(e, PROEM_IO, "%s: cannot %s: %s", name, verb, text);
+}
+
+enum proem_status file_open(struct arena *a, const char *path, struct file *out, struct err *e) {
+    char *name = arena_strdup(a, path);
+    if (name == NULL) return err_nomem(e);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return io_error(e, path, "open");
+    struct stat st;
+    enum proem_status s = PROEM_OK;
+    if (fstat(fd, &st) != 0)
+        s = io_error(e, path, "look at the file");
+    else if (!S_ISREG(st.st_mode))
+        s = err_set(e, PROEM_IO, "%s: not a regular file", path);
+    if (s != PROEM_OK) {
+        close(fd);
+        return s;
+    }
+    *out = (struct file){.name = name, .fd = fd, .size = (uint64_t)st.st_size};
+    return PROEM_OK;
+}
+
+struct file file_memory(const char *name, const void *bytes, size_t n) {
+    return (struct file){.name = name, .fd = -1, .memory = bytes, .size = n};
+}
+
+void file_close(struct file *f) {
+    if (f->fd >= 0) close(f->fd);
+    f->fd = -1;
+    f->memory = NULL;
+    f->size = 0;
+}
+
+enum proem_status file_read(const struct file *f, uint64_t offset, void *dst, size_t n,
+                            struct err *e) {
+    if (offset > f->size || n > f->size - offset)
+        return err_set(e, PROEM_DATA,
+                       "%s: truncated: %zu bytes from offset %llu are needed, the file has %llu",
+                       f->name, n, (unsigned long long)offset, (unsigned long long)f->size);
+    if (f->fd < 0) {
+        if (n > 0) memcpy(dst, f->memory + offset, n);
+        return PROEM_OK;
+    }
+    unsigned char *to = dst;
+    while (n > 0) {
+        size_t step = n < ((size_t)1 << 30) ? n : (size_t)1 << 30;
+        ssize_t got = pread(f->fd, to, step, (off_t)offset);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return io_error(e, f->name, "read");
+        if (got == 0) return err_set(e, PROEM_IO, "%s: became shorter while it was read", f->name);
+        to += got;
+        offset += (uint64_t)got;
+        n -= (size_t)got;
+    }
+    return PROEM_OK;
+}
+
+static bool write_block(int fd, const void *bytes, size_t n) {
+    const unsigned char *from = bytes;
+    while (n > 0) {
+        size_t step = n < ((size_t)1 << 30) ? n : (size_t)1 << 30;
+        ssize_t put = write(fd, from, step);
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) return false;
+        from += put;
+        n -= (size_t)put;
+    }
+    return true;
+}
+
+int file_create(const char *path, struct err *e) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) io_error(e, path, "create");
+    return fd;
+}
+
+enum proem_status file_append(int fd, const char *path, const void *bytes, size_t n,
+                              struct err *e) {
+    return write_block(fd, bytes, n) ? PROEM_OK : io_error(e, path, "write");
+}
+
+enum proem_status file_finish(int fd, const char *path, struct err *e) {
+    return close(fd) == 0 ? PROEM_OK : io_error(e, path, "write");
+}
+
+void bytes_to_native(void *data, size_t elem, size_t count, bool big_endian) {
+    const uint16_t probe = 1;
+    unsigned char low;
+    memcpy(&low, &probe, 1);
+    bool machine_is_big = low == 0;
+    if (elem < 2 || machine_is_big == big_endian) return;
+    unsigned char *p = data;
+    for (size_t i = 0; i < count; i++, p += elem) {
+        for (size_t j = 0; j < elem / 2; j++) {
+            unsigned char t = p[j];
+            p[j] = p[elem - 1 - j];
+            p[elem - 1 - j] = t;
+        }
+    }
+}
+
+/* Data in blocks that are put in little-endian order on the way. */
+enum proem_status file_append_array(int fd, const char *path, const struct array *a,
+                                    struct err *e) {
+    unsigned char block[4096];
+    size_t elem = dtype_bits(a->type.dtype) < 8 ? 1 : (size_t)dtype_bits(a->type.dtype) / 8;
+    const uint16_t one = 1;
+    if (*(const unsigned char *)&one == 1 || elem == 1)
+        return file_append(fd, path, a->data, a->bytes, e);
+    for (size_t at = 0; at < a->bytes; at += sizeof block) {
+        size_t n = a->bytes - at < sizeof block ? a->bytes - at : sizeof block;
+        memcpy(block, (const unsigned char *)a->data + at, n);
+        bytes_to_native(block, elem, n / elem, false);
+        TRY(file_append(fd, path, block, n, e));
+    }
+    return PROEM_OK;
+}
