@@ -139,6 +139,9 @@ void err_clear(struct err *e) {
 }
 
 static enum proem_status err_vset(struct err *e, enum proem_status s, int line, int col,
+                                  const char *format, va_list ap) PRINTF_LIKE(5, 0);
+
+static enum proem_status err_vset(struct err *e, enum proem_status s, int line, int col,
                                   const char *format, va_list ap) {
     if (e == NULL) return s;
     if (e->status != PROEM_OK) return e->status;

@@ -115,7 +115,7 @@ void str_free(struct str *s);
 void str_add(struct str *s, const char *text);
 void str_addn(struct str *s, const char *text, size_t n);
 void str_printf(struct str *s, const char *format, ...) PRINTF_LIKE(2, 3);
-void str_vprintf(struct str *s, const char *format, va_list ap);
+void str_vprintf(struct str *s, const char *format, va_list ap) PRINTF_LIKE(2, 0);
 const char *str_text(const struct str *s); /* "" when empty */
 
 /* Shortest decimal that reads back as the same double ("inf", "-inf", "nan"; always with a '.',
