@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ * What the files of the runtime share and nobody else needs.
+ */
+#ifndef PROEM_RT_INTERNAL_H
+#define PROEM_RT_INTERNAL_H
+
+#include <pthread.h>
+#include <sys/types.h>
+#include <xxhash.h>
+
+#include "rt/rt.h"
+
+double rt_now_ms(void); /* monotonic */
+
+/* ---- running programs (rt/process.c) --------------------------------------------------------- */
+
+struct rt_command {
+    const char *path; /* file to execute */
+    char *const *argv, *const *envp;
+    /* results */
+    enum rt_ended { RT_EXITED, RT_KILLED, RT_TIMED_OUT, RT_NOT_STARTED } ended;
+    int code;                    /* exit status, signal, or errno, according to `ended` */
+    char *output;                /* caller's buffer for stdout and stderr together */
+    size_t output_cap, output_n; /* NUL-terminated, cut when full */
+};
+
+/* Run n commands, at most `jobs` at once, each with stdin from /dev/null and a process group of its
+ * own, which is killed after timeout_ms. on_end (may be NULL) is called as each one ends. */
+enum proem_status rt_commands_run(const struct allocator *alloc, struct rt_command *c, int n,
+                                  int jobs, int timeout_ms, void (*on_end)(void *user, int i),
+                                  void *user, struct err *e);
+
+/* ---- the compiler (rt/compile.c) --------------------------------------------------------------
+ */
+
+struct rt_compiler_id {
+    bool known;
+    struct str path;     /* as found */
+    struct str identity; /* path, resolved path, size, mtime */
+    struct str version;  /* first line of --version */
+};
+
+/* One unit to compile in dir/<base>.c to dir/<base>.so. */
+struct rt_job {
+    const struct rt_source *source;
+    const char *dir, *base;
+};
+
+enum proem_status rt_compiler_find(struct rt *rt, struct err *e);
+enum proem_status rt_flags_text(struct rt *rt, const struct device_desc *device, struct str *out,
+                                struct err *e);
+enum proem_status rt_compile(struct rt *rt, const struct device_desc *device, struct rt_job *jobs,
+                             int n, struct err *e);
+
+/* ---- the disk cache (rt/cache.c) --------------------------------------------------------------
+ */
+
+#define RT_KEY_TEXT 33 /* 32 hexadecimal digits and a NUL */
+
+void rt_key_text(XXH128_hash_t h, char out[RT_KEY_TEXT]);
+
+struct rt_cache {
+    const struct allocator *alloc;
+    struct str dir;
+    int64_t limit;
+    bool wanted;      /* a directory was given */
+    bool ready;       /* it exists and may be trusted */
+    const char *note; /* why it is not used; NULL when it is, or was not tried */
+};
+
+enum rt_cache_kind { RT_CACHE_UNIT, RT_CACHE_TEXT };
+
+void rt_cache_init(struct rt_cache *c, const struct allocator *alloc, const char *dir,
+                   int64_t limit);
+void rt_cache_free(struct rt_cache *c);
+/* Make and check the directory. False: work without a cache. */
+bool rt_cache_open(struct rt_cache *c);
+/* The file of an entry that is whole, with its use noted; false if there is none or it is damaged
+ * (then it is removed). text (may be NULL) gets the content. */
+bool rt_cache_find(struct rt_cache *c, const char *key, enum rt_cache_kind kind, struct str *file,
+                   struct str *text);
+/* Write an entry; false when that is not possible (full, read-only): the caller goes on without. */
+bool rt_cache_store(struct rt_cache *c, const char *key, enum rt_cache_kind kind, const void *data,
+                    size_t n, struct str *file);
+void rt_cache_drop(struct rt_cache *c, const char *key, enum rt_cache_kind kind);
+void rt_cache_evict(struct rt_cache *c);
+void rt_cache_measure(struct rt_cache *c, int64_t *entries, int64_t *bytes);
+enum proem_status rt_cache_remove_all(struct rt_cache *c, int64_t *removed, struct err *e);
+
+/* Files. read_file appends to out; fails with a message that names the file. */
+enum proem_status rt_read_file(const char *file, struct str *out, struct err *e);
+enum proem_status rt_write_file(const char *file, const void *data, size_t n, struct err *e);
+bool rt_read_all(int fd, struct str *out); /* errno tells why not */
+bool rt_write_all(int fd, const void *data, size_t n);
+/* A new directory of mode 0700, and its removal with the files in it. */
+enum proem_status rt_make_work_dir(const char *parent, struct str *dir, struct err *e);
+void rt_remove_work_dir(const char *dir);
+/* The text of errno, thread-safe; buf has at least 128 bytes. */
+const char *rt_errno_text(int number, char *buf);
+
+/* ---- the runtime object (rt/rt.c) -------------------------------------------------------------
+ */
+
+struct rt {
+    const struct allocator *alloc;
+    struct str compiler_option, search_path, tmp_dir;
+    struct arena strings; /* env and flags */
+    const char *const *env, *const *flags;
+    int n_env, n_flags;
+    int timeout_ms, jobs;
+    void (*progress)(void *user, int done, int total);
+    void *progress_user;
+
+    pthread_mutex_t lock; /* guards what follows */
+    struct rt_cache cache;
+    struct rt_compiler_id compiler;
+    struct rt_module *modules; /* loaded now, a list */
+    struct rt_counts counts;
+};
+
+/* ---- packed constants (rt/pack.c) -------------------------------------------------------------
+ */
+
+/* What a packed form was made from: the views of its operand's buffers. */
+struct rt_blob {
+    const struct allocator *alloc;
+    int refs; /* guarded by the program's lock */
+    int n_key;
+    int64_t *key;
+    int64_t bytes;
+    void *data;
+};
+
+#endif
