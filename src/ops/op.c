@@ -58,6 +58,7 @@ static bool all_have_arith(const enum dtype *in, int n) {
 enum dtype op_result_dtype(enum op op, const enum dtype *in, const bool *scalar, int n,
                            enum dtype *compute) {
     const struct op_info *info = op_info(op);
+    if (compute != NULL) *compute = DT_NONE;
     if (info->rule == RULE_NONE || n != info->arity) return DT_NONE;
     if ((info->flags & OPF_QOK) == 0 && !all_have_arith(in, n)) return DT_NONE;
     /* the operands of LOGIC are tested one by one: they need no common dtype */
@@ -83,7 +84,7 @@ enum dtype op_result_dtype(enum op op, const enum dtype *in, const bool *scalar,
         break;
     case RULE_NONE: result = DT_NONE; break;
     }
-    if (compute != NULL) *compute = result == DT_NONE ? DT_NONE : common;
+    if (compute != NULL && result != DT_NONE) *compute = common;
     return result;
 }
 

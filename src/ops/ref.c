@@ -16,8 +16,8 @@
 #include <math.h>
 #include <string.h>
 
-#define PI_SQRT_2_OVER 0.79788456080286535588 /* sqrt(2 / pi) */
-#define SQRT_HALF      0.70710678118654752440
+#define SQRT_2_OVER_PI 0.797884560802865355879892119869L
+#define SQRT_HALF      0.707106781186547524400844362105L
 
 typedef union scalar val;
 
@@ -155,19 +155,43 @@ BOTH1(FRAC, x - trunc(x), a - a)
 
 /* ---- one operand, always a float ------------------------------------------------------------- */
 
+/* The composites amplify the error of an inner value (erfc of a large argument, exp of a product),
+ * so their inner values are long doubles: wider than a double wherever the machine has that. */
+
+static double narrow(long double v) {
+    return (double)v;
+}
+
 /* e / (1 + e) for negative x: exp(-x) would overflow where the result is still representable */
-static double sigmoid(double x) {
-    double e = exp(-fabs(x));
-    return (x < 0 ? e : 1.0) / (1.0 + e);
+static long double sigmoid(long double x) {
+    long double e = expl(-fabsl(x));
+    return (x < 0 ? e : 1.0L) / (1.0L + e);
+}
+
+static long double silu(long double x) {
+    return x * sigmoid(x);
+}
+
+static long double mish(long double x) {
+    return x * tanhl(log1pl(expl(x)));
+}
+
+static long double gelu(long double x) {
+    return 0.5L * x * erfcl(-x * SQRT_HALF);
+}
+
+/* (1 + tanh(u)) / 2 = sigmoid(2u), which does not cancel for negative u */
+static long double gelu_tanh(long double x) {
+    long double u = SQRT_2_OVER_PI * (x + 0.044715L * x * x * x);
+    return x * sigmoid(2.0L * u);
+}
+
+static long double softplus(long double x, long double beta, long double threshold) {
+    return x * beta > threshold ? x : log1pl(expl(x * beta)) / beta;
 }
 
 static double relu6(double x) {
     return real_min(real_max(x, 0.0), 6.0);
-}
-
-/* (1 + tanh(u)) / 2 = sigmoid(2u), which does not cancel for negative u */
-static double gelu_tanh(double x) {
-    return x * sigmoid(2.0 * PI_SQRT_2_OVER * (x + 0.044715 * x * x * x));
 }
 
 REAL1(EXP, exp(x))
@@ -194,19 +218,18 @@ REAL1(ACOSH, acosh(x))
 REAL1(ATANH, atanh(x))
 REAL1(ERF, erf(x))
 REAL1(ERFC, erfc(x))
-REAL1(SIGMOID, sigmoid(x))
-REAL1(SILU, (x * sigmoid(x)))
-REAL1(MISH, (x * tanh(log1p(exp(x)))))
+REAL1(SIGMOID, narrow(sigmoid((long double)x)))
+REAL1(SILU, narrow(silu((long double)x)))
+REAL1(MISH, narrow(mish((long double)x)))
 REAL1(HARDSWISH, (x * relu6(x + 3.0) / 6.0))
 REAL1(HARDSIGMOID, relu6(x + 3.0) / 6.0)
-REAL1(GELU, 0.5 * x * erfc(-x * SQRT_HALF))
-REAL1(GELU_TANH, gelu_tanh(x))
+REAL1(GELU, narrow(gelu((long double)x)))
+REAL1(GELU_TANH, narrow(gelu_tanh((long double)x)))
 
 /* p: beta, threshold; linear where beta x is above the threshold */
 REF(SOFTPLUS) {
     (void)d;
-    double x = in[0].f, beta = p[0], threshold = p[1];
-    return real(x * beta > threshold ? x : log1p(exp(x * beta)) / beta);
+    return real(narrow(softplus((long double)in[0].f, (long double)p[0], (long double)p[1])));
 }
 
 /* p: alpha */
