@@ -104,7 +104,7 @@ struct launch {
 static void run_task(void *user, int worker, int64_t i) {
     const struct launch *l = user;
     struct pk_args a = *l->args;
-    a.local = (char *)a.local + (size_t)worker * l->local_stride;
+    if (l->local_stride > 0) a.local = (char *)a.local + (size_t)worker * l->local_stride;
     l->kernel->run(&a, l->phase, i);
 }
 

@@ -118,17 +118,81 @@ struct rt {
     struct rt_counts counts;
 };
 
-/* ---- packed constants (rt/pack.c) -------------------------------------------------------------
+/* ---- programs (rt/program.c, rt/pack.c, rt/exec.c) ---------------------------------------------
  */
 
-/* What a packed form was made from: the views of its operand's buffers. */
+#define RT_VIEW_RANK 32 /* most dims of a view; more than a graph's tensors can have */
+
+/* An operand packed once, and what it was made from. Shared by a program and its executions. */
 struct rt_blob {
-    const struct allocator *alloc;
     int refs; /* guarded by the program's lock */
-    int n_key;
     int64_t *key;
+    size_t n_key;
+    void *data; /* NULL if there is nothing to pack */
     int64_t bytes;
-    void *data;
 };
+
+struct rt_program {
+    const struct allocator *alloc;
+    struct arena arena; /* the description's copy, and the tables below */
+    struct rt_program_desc desc;
+    int *first, *last;  /* of each buffer: steps that use it; first > last: none */
+    int *first_operand; /* of each step: its place in `blobs` */
+    int n_operands;     /* of all steps */
+    int most_args, most_operands;
+    size_t longest_key;
+    pthread_mutex_t lock;
+    struct rt_blob **blobs; /* the latest of each operand; guarded by lock */
+};
+
+/* A compact copy of an argument that is not compact or not aligned. */
+struct rt_staged {
+    void *data;
+    size_t capacity;
+    bool in_use; /* in this run */
+    bool kept;   /* it holds the constant that `key` tells */
+    size_t n_key;
+    int64_t *key; /* 3 + 2 * RT_VIEW_RANK */
+};
+
+struct rt_exec {
+    struct rt_program *program;
+    struct rt_pool *pool;
+    struct arena arena; /* the tables below */
+    bool prepared;
+    int64_t *sym, *bytes; /* what it is prepared for */
+    /* Items of the memory plan: temporaries, then shared and local scratch of each step. */
+    struct rt_item *items;
+    int n_items, n_temps;
+    int *item_of;         /* of each buffer; -1: not in the arena */
+    int64_t *used;        /* of each item: bytes without padding (local scratch: of one thread) */
+    size_t *local_stride; /* of each step */
+    char *memory;
+    size_t capacity;
+    int64_t total, sum;
+    void **buf;            /* of each buffer: where its data is in this run */
+    void **args, **packed; /* of the step that runs */
+    void **nulls;
+    struct rt_staged *staged; /* of each buffer */
+    struct rt_blob **blobs;   /* of each operand of each step */
+    int64_t *key;
+};
+
+/* What identifies a tensor's memory: data, rank, shape, strides. Returns the length. */
+size_t rt_view_key(const struct rt_view *v, int64_t *key);
+/* Arguments of a step's launch, with the step's scratch. */
+struct pk_args rt_exec_args(struct rt_exec *x, int step);
+/* Is operand o of the step packed once? */
+bool rt_step_packs(const struct rt_step *s, int o);
+void rt_blob_drop(struct rt_program *p, struct rt_blob *b); /* the lock is held; NULL is fine */
+/* Make *held (an execution's, or NULL) the packed form of operand o of a step for these views. key
+ * has room for longest_key numbers; args are those of the step's launch. */
+enum proem_status rt_pack_operand(struct rt_program *p, struct rt_pool *pool, int step, int o,
+                                  const struct rt_view *views, const struct pk_args *args,
+                                  size_t local_stride, int64_t *key, struct rt_blob **held,
+                                  struct err *e);
+/* Do two views touch a common byte? True if it cannot be excluded. */
+bool rt_views_overlap(const struct rt_view *a, const struct rt_view *b);
+bool rt_views_equal(const struct rt_view *a, const struct rt_view *b);
 
 #endif

@@ -11,8 +11,7 @@
 
 #include <string.h>
 
-#define VIEW_RANK 32 /* more than a graph's tensors can have */
-#define BLOCK     32 /* elements a side of a transposing copy */
+#define BLOCK 32 /* elements a side of a transposing copy */
 
 static bool bits_are_valid(int bits) {
     return bits == 2 || bits == 4 || (bits > 0 && bits <= 64 && bits % 8 == 0);
@@ -34,7 +33,7 @@ static bool mul(int64_t a, int64_t b, int64_t *out) {
 static bool count(const struct rt_view *v, int64_t *n) {
     int64_t product = 1;
     bool empty = false;
-    if (!bits_are_valid(v->bits) || v->rank < 0 || v->rank > VIEW_RANK) return false;
+    if (!bits_are_valid(v->bits) || v->rank < 0 || v->rank > RT_VIEW_RANK) return false;
     for (int i = 0; i < v->rank; i++) {
         if (v->shape[i] < 0) return false;
         if (v->shape[i] == 0) empty = true;
@@ -66,6 +65,14 @@ bool rt_view_is_compact(const struct rt_view *v) {
     return true;
 }
 
+static int64_t stride_of(const struct rt_view *v, int dim) {
+    if (v->strides != NULL) return v->strides[dim];
+    int64_t s = 1;
+    for (int i = v->rank - 1; i > dim; i--)
+        s *= v->shape[i];
+    return s;
+}
+
 static int64_t floor_byte(int64_t bit) {
     return bit >= 0 ? bit / 8 : -((-bit + 7) / 8);
 }
@@ -93,6 +100,66 @@ bool rt_view_extent(const struct rt_view *v, int64_t *lo, int64_t *hi) {
     return true;
 }
 
+/* ---- overlap --------------------------------------------------------------------------------- */
+
+bool rt_views_equal(const struct rt_view *a, const struct rt_view *b) {
+    if (a->data != b->data || a->bits != b->bits || a->rank != b->rank) return false;
+    for (int i = 0; i < a->rank; i++) {
+        if (a->shape[i] != b->shape[i]) return false;
+        if (a->shape[i] != 1 && stride_of(a, i) != stride_of(b, i)) return false;
+    }
+    return true;
+}
+
+/* The dim of the largest stride: the rows of something wider, say. -1 if there is none. */
+static int widest_dim(const struct rt_view *v) {
+    int widest = -1;
+    for (int i = 0; i < v->rank; i++) {
+        if (v->shape[i] <= 1) continue;
+        if (widest < 0 || stride_of(v, i) > stride_of(v, widest)) widest = i;
+    }
+    return widest;
+}
+
+/* Extent with one dim fixed at its first position. */
+static bool extent_without(const struct rt_view *v, int dim, int64_t *lo, int64_t *hi) {
+    int64_t shape[RT_VIEW_RANK], strides[RT_VIEW_RANK];
+    for (int i = 0; i < v->rank; i++) {
+        shape[i] = i == dim ? 1 : v->shape[i];
+        strides[i] = stride_of(v, i);
+    }
+    struct rt_view part = {v->data, v->bits, v->rank, shape, strides};
+    return rt_view_extent(&part, lo, hi);
+}
+
+/* Column ranges of one wider matrix: equal row strides, and columns apart modulo that stride. */
+static bool columns_are_apart(const struct rt_view *a, const struct rt_view *b) {
+    int da = widest_dim(a), db = widest_dim(b);
+    if (da < 0 || db < 0 || a->bits != b->bits) return false;
+    int64_t stride = stride_of(a, da);
+    if (stride <= 0 || stride != stride_of(b, db) || stride * a->bits % 8 != 0) return false;
+    stride = stride * a->bits / 8;
+    int64_t a_lo, a_hi, b_lo, b_hi;
+    if (!extent_without(a, da, &a_lo, &a_hi) || !extent_without(b, db, &b_lo, &b_hi)) return false;
+    if (a_hi - a_lo > stride || b_hi - b_lo > stride) return false;
+    uintptr_t from = (uintptr_t)a->data + (uintptr_t)a_lo;
+    uintptr_t to = (uintptr_t)b->data + (uintptr_t)b_lo;
+    int64_t apart = to >= from ? (int64_t)((to - from) % (uintptr_t)stride)
+                               : (int64_t)((from - to) % (uintptr_t)stride);
+    if (to < from && apart != 0) apart = stride - apart;
+    return apart >= a_hi - a_lo && apart + (b_hi - b_lo) <= stride;
+}
+
+bool rt_views_overlap(const struct rt_view *a, const struct rt_view *b) {
+    int64_t a_lo, a_hi, b_lo, b_hi;
+    if (!rt_view_extent(a, &a_lo, &a_hi) || !rt_view_extent(b, &b_lo, &b_hi)) return true;
+    if (a_lo == a_hi || b_lo == b_hi) return false;
+    uintptr_t a0 = (uintptr_t)a->data + (uintptr_t)a_lo, a1 = (uintptr_t)a->data + (uintptr_t)a_hi;
+    uintptr_t b0 = (uintptr_t)b->data + (uintptr_t)b_lo, b1 = (uintptr_t)b->data + (uintptr_t)b_hi;
+    if (a1 <= b0 || b1 <= a0) return false;
+    return !columns_are_apart(a, b);
+}
+
 /* ---- copies ---------------------------------------------------------------------------------- */
 
 struct loop {
@@ -104,16 +171,8 @@ struct copy {
     const char *src;
     int bits;
     int rank;
-    struct loop dim[VIEW_RANK]; /* outermost first */
+    struct loop dim[RT_VIEW_RANK]; /* outermost first */
 };
-
-static int64_t stride_of(const struct rt_view *v, int dim) {
-    if (v->strides != NULL) return v->strides[dim];
-    int64_t s = 1;
-    for (int i = v->rank - 1; i > dim; i--)
-        s *= v->shape[i];
-    return s;
-}
 
 static void make_loops(struct copy *c, const struct rt_view *dst, const struct rt_view *src) {
     c->rank = 0;
@@ -164,7 +223,10 @@ static void copy_run(const struct copy *c, const struct loop *l, int64_t to, int
     case 2: COPY_RUN(2);
     case 4: COPY_RUN(4);
     case 8: COPY_RUN(8);
-    default: COPY_RUN((size_t)size);
+    default:
+        for (int64_t i = 0; i < l->n; i++) {
+            memcpy(d + i * l->dst * size, s + i * l->src * size, (size_t)size);
+        }
     }
 }
 
@@ -183,7 +245,7 @@ static void copy_blocks(const struct copy *c, const struct loop *a, const struct
 }
 
 static void copy_all(const struct copy *c) {
-    int64_t at[VIEW_RANK] = {0}, to = 0, from = 0;
+    int64_t at[RT_VIEW_RANK] = {0}, to = 0, from = 0;
     if (c->rank == 0) {
         copy_run(c, &(struct loop){1, 1, 1}, 0, 0);
         return;
