@@ -31,6 +31,8 @@ static void make_tables(struct rt_exec *x) {
     x->item_of = ARENA_NEW(a, int, buffers);
     x->local_stride = ARENA_NEW(a, size_t, steps);
     x->buf = ARENA_NEW(a, void *, buffers);
+    x->lo = ARENA_NEW(a, uintptr_t, buffers);
+    x->hi = ARENA_NEW(a, uintptr_t, buffers);
     x->args = ARENA_NEW(a, void *, (size_t)p->most_args);
     x->packed = ARENA_NEW(a, void *, (size_t)p->most_operands);
     x->nulls = ARENA_NEW(a, void *, nulls);

@@ -171,6 +171,7 @@ struct rt_exec {
     size_t capacity;
     int64_t total, sum;
     void **buf;            /* of each buffer: where its data is in this run */
+    uintptr_t *lo, *hi;    /* of each argument: the memory that it touches, [lo, hi) */
     void **args, **packed; /* of the step that runs */
     void **nulls;
     struct rt_staged *staged; /* of each buffer */
@@ -191,7 +192,7 @@ enum proem_status rt_pack_operand(struct rt_program *p, struct rt_pool *pool, in
                                   const struct rt_view *views, const struct pk_args *args,
                                   size_t local_stride, int64_t *key, struct rt_blob **held,
                                   struct err *e);
-/* Do two views touch a common byte? True if it cannot be excluded. */
+/* Two views whose extents meet: do they touch a common byte? True if it cannot be excluded. */
 bool rt_views_overlap(const struct rt_view *a, const struct rt_view *b);
 bool rt_views_equal(const struct rt_view *a, const struct rt_view *b);
 

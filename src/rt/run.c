@@ -12,7 +12,7 @@
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-static enum proem_status check_view(const struct rt_exec *x, int b, const struct rt_view *v,
+static enum proem_status check_view(struct rt_exec *x, int b, const struct rt_view *v,
                                     struct err *e) {
     const struct rt_buffer *buffer = &x->program->desc.buffers[b];
     int64_t bytes, lo, hi;
@@ -95,6 +95,7 @@ static enum proem_status check_overlap(const struct rt_exec *x, const struct rt_
         for (int b = 0; b < d->n_buffers; b++) {
             enum rt_place place = d->buffers[b].place;
             if (b == o || place == RT_TEMP || (place == RT_OUTPUT && b < o)) continue;
+            if (x->hi[o] <= x->lo[b] || x->hi[b] <= x->lo[o]) continue;
             if (!rt_views_overlap(&views[o], &views[b])) continue;
             if (b == d->buffers[o].may_alias && rt_views_equal(&views[o], &views[b])) continue;
             return err_set(e, PROEM_INVALID,
