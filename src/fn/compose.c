@@ -455,8 +455,13 @@ static fn_id compose(struct fn_env *env, value_id v, const struct node *n, const
 fn_id fn_of_value(struct fn_env *env, value_id v, const sx *coord) {
     const struct value *ov = graph_value(env->g, v);
     const struct node *n = graph_def(env->g, v);
-    fn_id held = env->held != NULL ? env->held(env->user, v) : 0;
-    if (held != 0) return held;
+    fn_id f = 0;
+    enum fn_held held = env->held != NULL ? env->held(env->user, v, coord, &f) : HELD_NO;
+    if (held == HELD_HERE) return f;
+    if (held == HELD_ELSEWHERE) {
+        env->blocked = true;
+        return 0;
+    }
     if (n->op == OP_PARAM || env->is_stored(env->user, v))
         return fn_load(env->pool, v, ov->dtype, ov->rank, coord);
     if (!op_is_map(n->op)) {
@@ -467,8 +472,8 @@ fn_id fn_of_value(struct fn_env *env, value_id v, const sx *coord) {
         const struct memo_entry *e = &env->memo->at[memo_slot(env->memo, v, ov->rank, coord)];
         if (e->v != 0) return e->f;
     }
-    fn_id f = compose(env, v, n, coord);
-    if (f == 0 && env->err->status == PROEM_OK) err_nomem(env->err);
+    f = compose(env, v, n, coord);
+    if (f == 0 && !env->blocked && env->err->status == PROEM_OK) err_nomem(env->err);
     memo_put(env, v, ov->rank, coord, f);
     return f;
 }

@@ -8,6 +8,8 @@
 
 #include "fn/fn.h"
 
+enum fn_held { HELD_NO, HELD_HERE, HELD_ELSEWHERE };
+
 enum precision { PREC_BOUNDARY, PREC_EAGER, PREC_NATIVE };
 
 struct fn_env {
@@ -18,10 +20,12 @@ struct fn_env {
     struct err *err;
     /* Is v read from memory? Parameters always are. */
     bool (*is_stored)(void *user, value_id v);
-    /* The fn of a value that the kernel holds at its own coordinates (an accumulator, or derived
-     * from one), else 0. */
-    fn_id (*held)(void *user, value_id v);
+    /* Does the kernel hold v in registers (an accumulator, or a value derived from one)? If it
+     * holds it at these coordinates *f gets its fn; held elsewhere, v cannot be had at all. May be
+     * NULL. */
+    enum fn_held (*held)(void *user, value_id v, const sx *coord, fn_id *f);
     void *user;
+    bool blocked; /* set when a value was held at other coordinates; the result is then 0 */
     struct fn_memo *memo;
 };
 

@@ -382,6 +382,27 @@ static enum proem_status lower_node(struct lower *l, node_id id) {
     return PROEM_OK;
 }
 
+/* An output that is a parameter, or a value returned before, becomes a value of its own. */
+static enum proem_status copy_outputs(struct lower *l) {
+    const struct graph *g = l->src;
+    for (size_t i = 0; i < g->outputs.n; i++) {
+        const struct output *o = &g->outputs.at[i];
+        value_id v = l->out->value_of[o->value];
+        bool again = graph_def(l->dst, v)->op == OP_PARAM;
+        for (size_t j = 0; j < i; j++) again = again || l->dst->outputs.at[j].value == v;
+        if (again) {
+            const struct value val = *lw_val(l, v);
+            l->at.origin = graph_value(g, o->value)->node;
+            v = lw_reshape(l, v, val.rank, val.dims);
+            if (v == 0) return l->at.err->status;
+        }
+        value_id in_param = o->in_param == 0 ? 0 : l->out->value_of[o->in_param];
+        TRY(graph_output(l->dst, &l->at, v, in_param));
+        l->dst->outputs.at[i].name = o->name;
+    }
+    return PROEM_OK;
+}
+
 enum proem_status opt_lower(const struct graph *g, struct lowered *out, struct err *e) {
     *out = (struct lowered){0};
     struct lower l = {.src = g, .out = out, .at = {.err = e}};
@@ -393,12 +414,7 @@ enum proem_status opt_lower(const struct graph *g, struct lowered *out, struct e
     for (node_id i = 1; i < g->nodes.n; i++) {
         if (graph_node(g, i)->op != OP_PARAM) TRY(lower_node(&l, i));
     }
-    for (size_t i = 0; i < g->outputs.n; i++) {
-        const struct output *o = &g->outputs.at[i];
-        value_id in_param = o->in_param == 0 ? 0 : out->value_of[o->in_param];
-        TRY(graph_output(l.dst, &l.at, out->value_of[o->value], in_param));
-        l.dst->outputs.at[i].name = o->name;
-    }
+    TRY(copy_outputs(&l));
     TRY(collect_checks(&l));
     TRY(graph_finish(l.dst, e));
     out->source_of = ARENA_NEW(g->arena, value_id, l.dst->values.n);

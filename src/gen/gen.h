@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ * From a plan to source text. A unit is one file that compiles alone (no header, no include path)
+ * and exports a struct pk_unit named proem_unit (base/kernel_abi.h).
+ */
+#ifndef PROEM_GEN_H
+#define PROEM_GEN_H
+
+#include "base/device.h"
+#include "fuse/plan.h"
+
+/* How a kernel of a unit is called. */
+struct gen_kernel {
+    const struct kernel *kernel;
+    const char *name;       /* C name; the kernel's position in gen_unit.kernels is its position in
+                               the unit's table */
+    int n_args;
+    const value_id *args;   /* lowered values whose memory pk_args.buf[] points to, in this order:
+                               loads first, then results */
+    int n_operands;         /* operands that can be packed once (all their leaves are `const`) */
+    int n_checks;
+    const int *checks;      /* plan checks in the order of pk_fault.check */
+};
+
+struct gen_unit {
+    struct str text; /* on the plan's allocator: str_free */
+    int n_kernels;
+    struct gen_kernel *kernels;
+};
+
+/* C for a CPU. Spreads the plan's kernels over n_units files (at most one for each kernel; the result
+ * says how many), so that they can be compiled side by side. Allocated in the plan's arena, texts on
+ * its allocator. */
+enum proem_status gen_c(struct plan *p, const struct device_desc *device, int n_units,
+                        struct gen_unit **out, int *n_out, struct err *e);
+
+#endif
