@@ -1,0 +1,54 @@
+# The everyday commands; the build itself is CMake's (CMakeLists.txt, CMakePresets.json).
+#   make            build/proem and the libraries       make install   PREFIX=/usr/local DESTDIR=
+#   make deps       install missing Debian packages     make check     build all, run the tests
+#   make check-asan, check-tsan                         make fuzz      SECONDS=60 for each target
+#   make lint       layers, format, clang-tidy          make format    rewrite in the project's style
+
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+SECONDS ?= 60
+SOURCES = $(shell git ls-files '*.c' '*.h')
+
+.PHONY: all deps check check-asan check-tsan fuzz lint layers format format-check install clean
+
+all: build/CMakeCache.txt
+	@cmake --build build -j $(JOBS)
+
+build/CMakeCache.txt:
+	@cmake --preset release || { echo 'a package may be missing: run make deps' >&2; exit 1; }
+
+deps:
+	@tools/deps.sh
+
+check: deps
+	@tools/check.sh dev $(JOBS)
+
+check-asan: deps
+	@tools/check.sh asan-ubsan $(JOBS)
+
+check-tsan: deps
+	@tools/check.sh tsan $(JOBS)
+
+fuzz: deps
+	@tools/fuzz.sh $(SECONDS) $(JOBS)
+
+layers:
+	@tools/check-layers.sh
+
+format:
+	@clang-format -i $(SOURCES)
+
+format-check:
+	@clang-format --dry-run -Werror $(SOURCES)
+
+lint: layers format-check
+	@cmake --preset dev >/dev/null
+	@cmake --build --preset dev -j $(JOBS) >/dev/null
+	@git ls-files 'src/*.c' ':!src/gen/c/templates/*' | \
+	    xargs -n 1 -P $(JOBS) clang-tidy -p build/dev --quiet --warnings-as-errors='*'
+
+install: all
+	@cmake --install build --prefix $(PREFIX)
+
+clean:
+	@cmake -E rm -rf build
