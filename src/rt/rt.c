@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 #include <string.h>
+#include <unistd.h>
 
 #define DEFAULT_LIMIT   ((int64_t)1 << 30)
 #define DEFAULT_TIMEOUT 120000
@@ -41,9 +42,8 @@ static const char *given(const char *s, const char *otherwise) {
 }
 
 static int default_jobs(void) {
-    struct device_desc d;
-    rt_detect(&d);
-    return d.cores;
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online < 1 ? 1 : online > 64 ? 64 : (int)online;
 }
 
 enum proem_status rt_new(const struct allocator *alloc, const struct rt_options *o, struct rt **out,
@@ -52,7 +52,7 @@ enum proem_status rt_new(const struct allocator *alloc, const struct rt_options 
     if (rt == NULL) return err_nomem(e);
     *rt = (struct rt){.alloc = alloc, .progress = o->progress, .progress_user = o->progress_user};
     rt->timeout_ms = o->timeout_ms > 0 ? o->timeout_ms : DEFAULT_TIMEOUT;
-    rt->jobs = o->jobs; /* 0 until something is compiled */
+    rt->jobs = o->jobs > 0 ? o->jobs : default_jobs();
     str_init(&rt->compiler_option, alloc);
     str_init(&rt->search_path, alloc);
     str_init(&rt->tmp_dir, alloc);
@@ -250,7 +250,6 @@ static enum proem_status begin(struct load *l, struct err *e) {
     pthread_mutex_lock(&rt->lock);
     rt_cache_open(&rt->cache);
     enum proem_status s = rt_compiler_find(rt, e);
-    if (s == PROEM_OK && rt->jobs <= 0) rt->jobs = default_jobs();
     if (s == PROEM_OK) s = rt_flags_text(rt, l->device, &flags, e);
     for (int i = 0; s == PROEM_OK && i < l->n; i++) {
         l->keys[i] = unit_key(rt, &flags, &l->sources[i]);

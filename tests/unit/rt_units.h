@@ -75,12 +75,21 @@ static inline void remove_tree(char *dir) {
     free(dir);
 }
 
+/* The call uses `e` as its struct err *. */
 #define assert_ok(call)                                                                            \
     do {                                                                                           \
-        struct err err_;                                                                           \
-        err_clear(&err_);                                                                          \
-        struct err *e = &err_;                                                                     \
-        if ((call) != PROEM_OK) fail_msg("%s: %s", #call, err_.text);                              \
+        struct err err_, *e = &err_;                                                               \
+        err_clear(e);                                                                              \
+        if ((call) != PROEM_OK) fail_msg("%s: %s", #call, e->text);                                \
+    } while (0)
+
+/* The call must fail with this status and a message that has `part` in it. */
+#define assert_fails(call, status, part)                                                           \
+    do {                                                                                           \
+        struct err err_, *e = &err_;                                                               \
+        err_clear(e);                                                                              \
+        assert_int_equal((call), (status));                                                        \
+        if (strstr(e->text, (part)) == NULL) fail_msg("'%s' is not in: %s", (part), e->text);      \
     } while (0)
 
 #endif
