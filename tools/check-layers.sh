@@ -8,91 +8,89 @@
 set -euo pipefail
 cd "${1:-$(dirname "$0")/..}"
 
-order="base ops graph fn opt tile fuse gen eval rt front driver cli"
-declare -A sees=()
-before=""
-for layer in $order; do
-    before="$before $layer"
-    sees[$layer]=$before
-done
-sees[eval]="base ops graph eval"
-sees[rt]="base ops rt"
-sees[front]="base ops graph front"
-
-status=0
-breach() {
-    printf '%s\n' "$*"
-    status=1
+# shellcheck disable=SC2016 # awk's dollars
+rules='
+BEGIN {
+    n = split("base ops graph fn opt tile fuse gen eval rt front driver cli", layers, " ")
+    for (i = 1; i <= n; i++) {
+        before = before " " layers[i]
+        sees[layers[i]] = before
+    }
+    sees["eval"] = " base ops graph eval"
+    sees["rt"] = " base ops rt"
+    sees["front"] = " base ops graph front"
+    limit("malloc calloc realloc free aligned_alloc posix_memalign strdup strndup asprintf alloca",
+          "src/base/base.c")
+    limit("sprintf snprintf vsprintf vsnprintf", "src/base/base.c and cli")
+    limit("printf vprintf fprintf vfprintf puts fputs putchar fputc putc perror dprintf", "cli")
+    limit("abort exit _Exit quick_exit", "cli")
+    limit("getenv secure_getenv", "driver and cli")
 }
 
-# The text of a file without comments and string literals, line by line.
-stripped() {
-    awk '
-        {
-            line = $0; out = ""
-            while (line != "") {
-                if (comment) {
-                    end = index(line, "*/")
-                    if (end == 0) break
-                    line = substr(line, end + 2); comment = 0
-                } else if (match(line, /\/\*|\/\/|"([^"\\]|\\.)*"|\047([^\047\\]|\\.)*\047/)) {
-                    out = out substr(line, 1, RSTART - 1)
-                    token = substr(line, RSTART, RLENGTH)
-                    line = substr(line, RSTART + RLENGTH)
-                    if (token == "//") break
-                    if (token == "/*") comment = 1; else out = out "\"\""
-                } else { out = out line; line = "" }
-            }
-            print out
-        }' "$1"
+# The functions of a list are called in these places only.
+function limit(names, places,    i, n, name) {
+    n = split(names, name, " ")
+    for (i = 1; i <= n; i++) only[name[i]] = places
 }
 
-check_includes() { # FILE LAYER
-    local line target
-    while IFS=: read -r line target; do
-        case $target in
-        proem/status.h) continue ;;
-        proem/*) [[ $2 == driver || $2 == cli ]] && continue ;;
-        esac
-        [[ " ${sees[$2]} " == *" ${target%%/*} "* ]] ||
-            breach "$1:$line: $2 must not include $target (it sees:${sees[$2]})"
-    done < <(sed -nE 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"([^"]+\/[^"]+)".*/\1/;T;=;p' "$1" |
-        paste -d: - -)
+function breach(line, what) {
+    printf "%s:%d: %s\n", FILENAME, line, what
 }
 
-# check_calls FILE NAMES WHERE: NAMES is an alternation of functions that only WHERE may call. A
-# member call (p->free) and a longer name (arena_free) are something else.
-check_calls() {
-    local hit
-    while IFS= read -r hit; do
-        breach "$1:${hit%%:*}: ${hit#*:} is only called in $3"
-    done < <(grep -noE "(^|[^A-Za-z0-9_>.])($2)[[:space:]]*\(" <<<"$text" |
-        sed -E "s/^([0-9]+):.*[^A-Za-z0-9_]?($2)[[:space:]]*\($/\1:\2/" || true)
+FNR == 1 {
+    layer = FILENAME
+    sub(/^src\//, "", layer)
+    sub(/\/.*/, "", layer)
+    if (!(layer in sees)) breach(1, "no such layer")
+    comment = 0
 }
 
-allocation='malloc|calloc|realloc|free|aligned_alloc|posix_memalign|strdup|strndup|asprintf|alloca'
-formatting='sn?printf|vsn?printf'
-printing='printf|vprintf|fprintf|vfprintf|puts|fputs|putchar|fputc|putc|perror|dprintf'
-ending='abort|exit|_Exit|quick_exit'
+/^[ \t]*#[ \t]*include[ \t]*"[^"]+\// {
+    target = $0
+    sub(/^[^"]*"/, "", target)
+    sub(/".*/, "", target)
+    first = target
+    sub(/\/.*/, "", first)
+    public = target == "proem/status.h" || (first == "proem" && (layer == "driver" || layer == "cli"))
+    if (!public && index(sees[layer] " ", " " first " ") == 0)
+        breach(FNR, layer " must not include " target " (it sees:" sees[layer] ")")
+}
 
-while IFS= read -r file; do
-    layer=${file#src/}
-    layer=${layer%%/*}
-    [[ -n ${sees[$layer]:-} ]] || { breach "$file:1: no such layer"; continue; }
-    check_includes "$file" "$layer"
-    text=$(stripped "$file")
-    if [[ $file != src/base/base.c ]]; then
-        check_calls "$file" "$allocation" src/base/base.c
-        [[ $layer == cli ]] || check_calls "$file" "$formatting" "src/base/base.c (and cli)"
-    fi
-    [[ $layer == cli ]] || check_calls "$file" "$printing" cli
-    [[ $layer == cli ]] || check_calls "$file" "$ending" cli
-    [[ $layer == cli || $layer == driver ]] || check_calls "$file" getenv "driver and cli"
-done < <(find src -name '*.[ch]' ! -path 'src/gen/c/prelude/*' ! -path 'src/gen/c/templates/*' | sort)
+# Drop comments and string literals; then every name before a "(" is a call, unless it is a member.
+{
+    line = $0; code = ""
+    while (line != "") {
+        if (comment) {
+            end = index(line, "*/")
+            if (end == 0) break
+            line = substr(line, end + 2); comment = 0
+        } else if (match(line, /\/\*|\/\/|"([^"\\]|\\.)*"|\047([^\047\\]|\\.)*\047/)) {
+            code = code substr(line, 1, RSTART - 1) " "
+            token = substr(line, RSTART, RLENGTH)
+            line = substr(line, RSTART + RLENGTH)
+            if (token == "//") break
+            if (token == "/*") comment = 1
+        } else { code = code line; line = "" }
+    }
+    while (match(code, /[A-Za-z_][A-Za-z0-9_]*[ \t]*\(/)) {
+        name = substr(code, RSTART, RLENGTH - 1)
+        sub(/[ \t]+$/, "", name)
+        previous = RSTART > 1 ? substr(code, RSTART - 1, 1) : " "
+        code = substr(code, RSTART + RLENGTH)
+        if (!(name in only) || previous == "." || previous == ">") continue
+        if (index(" " only[name] " ", " " FILENAME " ") == 0 &&
+            index(" " only[name] " ", " " layer " ") == 0)
+            breach(FNR, name " is only called in " only[name])
+    }
+}
+'
 
-while IFS= read -r file; do
-    lines=$(wc -l <"$file")
-    [ "$lines" -le 800 ] || breach "$file:$lines: more than 800 lines"
-done < <(find src include tests bench tools -name '*.[ch]' -o -name '*.cu' -o -name '*.py' -o -name '*.sh')
-
-exit $status
+found=$(
+    find src -name '*.[ch]' ! -path 'src/gen/c/prelude/*' ! -path 'src/gen/c/templates/*' -print0 |
+        sort -z | xargs -0 -r awk "$rules"
+    find src include tests bench tools \( -name '*.[ch]' -o -name '*.cu' -o -name '*.py' -o -name '*.sh' \) \
+        -exec awk 'FNR == 801 { print FILENAME ":801: more than 800 lines" }' {} +
+)
+[ -z "$found" ] && exit 0
+printf '%s\n' "$found"
+exit 1
