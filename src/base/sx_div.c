@@ -252,6 +252,7 @@ sx sx_div(struct sx_pool *p, sx a, sx b) {
     int64_t num, den = 1;
     bool fixed = sx_is_const(p, b, &den);
     if (fixed && den == 1) return a;
+    if (sx_is_const(p, a, &num) && num == 0 && den != 0) return a;
     if (fixed && den == 0) return sx_binary_atom(p, SX_DIV, a, b);
     if (fixed && sx_is_const(p, a, &num)) {
         if (den == -1 && num == INT64_MIN) return sx_binary_atom(p, SX_DIV, a, b);
@@ -281,6 +282,7 @@ sx sx_mod(struct sx_pool *p, sx a, sx b) {
     int64_t den = 1;
     sx_is_const(p, b, &den);
     if (den == 0) return sx_binary_atom(p, SX_MOD, a, b);
+    if (sx_is_const(p, b, &den) && (den == 1 || den == -1)) return sx_const(p, 0);
     sx q = sx_div(p, a, b), e = 0;
     if (q == 0) return 0;
     struct sx_mark mark = sx_scratch(p);

@@ -152,16 +152,19 @@ static struct interval numeric(struct sx_pool *p, sx e) {
  */
 
 #define MAX_FACTS 32
+#define MAX_SUMS  8
 
 struct proof {
     struct sx_pool *p;
     sx fact[MAX_FACTS]; /* symbols that are at least 1 */
-    int n, steps, visits;
+    sx sum[MAX_SUMS];   /* sums that are at least 1 */
+    int n, n_sums, steps, visits;
 };
 
-/* A product that is not 0: its symbols are not. */
+/* A product that is not 0: its symbols are not. A sum that is not negative is at least 1. */
 static void add_nonzero(struct proof *f, sx e) {
     struct poly a = e == 0 ? (struct poly){0} : sx_node(f->p, e)->poly;
+    if (a.n > 1 && f->n_sums < MAX_SUMS && numeric(f->p, e).lo >= 0) f->sum[f->n_sums++] = e;
     if (a.n != 1) return;
     struct mono m = sx_mono(f->p, a.at[0].m);
     for (int i = 0; i < m.n; i++) {
@@ -280,6 +283,16 @@ static bool by_facts(struct proof *f, sx e) {
     return any && e != 0 && numeric(p, e).lo >= 0;
 }
 
+/* e >= s-1 for a sum s that is known to be at least 1. */
+static bool by_sums(struct proof *f, sx e) {
+    struct sx_pool *p = f->p;
+    for (int i = 0; i < f->n_sums; i++) {
+        sx d = sx_sub(p, sx_add(p, e, sx_const(p, 1)), f->sum[i]);
+        if (d != 0 && numeric(p, d).lo >= 0) return true;
+    }
+    return false;
+}
+
 /* Prove by eliminating an atom of one of the kinds; each is tried while steps are left, except that
  * the choice among variables does not matter. */
 static bool eliminate(struct proof *f, sx e, enum sx_kind kind) {
@@ -307,8 +320,8 @@ static bool nonneg(struct proof *f, sx e) {
     if (r.lo >= 0) return true;
     if (r.hi < 0 || f->steps-- <= 0 || f->p->calls >= SX_MAX_CALLS) return false;
     f->p->calls++;
-    bool ok = by_facts(f, e) || eliminate(f, e, SX_DIV) || eliminate(f, e, SX_MOD) ||
-              eliminate(f, e, SX_VAR) || eliminate(f, e, SX_LOOK);
+    bool ok = by_facts(f, e) || by_sums(f, e) || eliminate(f, e, SX_DIV) ||
+              eliminate(f, e, SX_MOD) || eliminate(f, e, SX_VAR) || eliminate(f, e, SX_LOOK);
     f->p->calls--;
     return ok;
 }

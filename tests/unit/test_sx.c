@@ -1,0 +1,947 @@
+/* SPDX-License-Identifier: MIT
+ * Symbolic integers: identities of // and %, reshapes there and back, lanes of a vector, proofs,
+ * substitution, text, opaque expressions, lack of memory; and random expressions, whose value
+ * before simplification (computed here on a tree of its own) must be the value after it.
+ */
+#include "base/sx.h"
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    struct arena arena;
+    struct sx_pool *p;
+    sx A, B, C, D, E, H, K, M, N, S;
+};
+
+static void begin(struct fixture *f) {
+    arena_init(&f->arena, &allocator_default);
+    f->p = sx_pool_new(&f->arena);
+    f->A = sx_sym(f->p, "A");
+    f->B = sx_sym(f->p, "B");
+    f->C = sx_sym(f->p, "C");
+    f->D = sx_sym(f->p, "D");
+    f->E = sx_sym(f->p, "E");
+    f->H = sx_sym(f->p, "H");
+    f->K = sx_sym(f->p, "K");
+    f->M = sx_sym(f->p, "M");
+    f->N = sx_sym(f->p, "N");
+    f->S = sx_sym(f->p, "S");
+}
+
+static void end(struct fixture *f) {
+    assert_true(arena_ok(&f->arena));
+    arena_free(&f->arena);
+}
+
+static sx num(struct fixture *f, int64_t v) {
+    return sx_const(f->p, v);
+}
+static sx add(struct fixture *f, sx a, sx b) {
+    return sx_add(f->p, a, b);
+}
+static sx sub(struct fixture *f, sx a, sx b) {
+    return sx_sub(f->p, a, b);
+}
+static sx mul(struct fixture *f, sx a, sx b) {
+    return sx_mul(f->p, a, b);
+}
+static sx quo(struct fixture *f, sx a, sx b) {
+    return sx_div(f->p, a, b);
+}
+static sx rem(struct fixture *f, sx a, sx b) {
+    return sx_mod(f->p, a, b);
+}
+static sx var(struct fixture *f, const char *name, sx extent) {
+    return sx_var(f->p, name, extent);
+}
+
+static void text_of(struct fixture *f, sx e, char *buf, size_t n) {
+    struct str s;
+    str_init(&s, &allocator_default);
+    sx_print(f->p, e, &s);
+    assert_false(s.failed);
+    assert_true(s.n < n);
+    memcpy(buf, str_text(&s), s.n + 1);
+    str_free(&s);
+}
+
+static void same_(struct fixture *f, sx a, sx b, const char *what, int line) {
+    char x[2048], y[2048];
+    if (a == b && a != 0) return;
+    text_of(f, a, x, sizeof x);
+    text_of(f, b, y, sizeof y);
+    print_error("line %d: %s: %s is not %s\n", line, what, x, y);
+    fail();
+}
+#define same(f, a, b) same_(f, a, b, #a " == " #b, __LINE__)
+
+static void reads_(struct fixture *f, sx e, const char *want, int line) {
+    char x[2048];
+    text_of(f, e, x, sizeof x);
+    if (strcmp(x, want) == 0) return;
+    print_error("line %d: `%s` instead of `%s`\n", line, x, want);
+    fail();
+}
+#define reads(f, e, want) reads_(f, e, want, __LINE__)
+
+/* ---- identities -------------------------------------------------------------------------------
+ */
+
+static void polynomials(void **state) {
+    (void)state;
+    struct fixture f;
+    begin(&f);
+    same(&f, sx_sym(f.p, "M"), f.M);
+    same(&f, add(&f, f.M, f.N), add(&f, f.N, f.M));
+    same(&f, mul(&f, add(&f, f.M, f.N), sub(&f, f.M, f.N)),
+         sub(&f, mul(&f, f.M, f.M), mul(&f, f.N, f.N)));
+    same(&f, sub(&f, f.M, f.M), num(&f, 0));
+    same(&f, mul(&f, f.M, num(&f, 0)), num(&f, 0));
+    same(&f, mul(&f, f.M, num(&f, 1)), f.M);
+    assert_int_equal(sx_kind(f.p, f.M), SX_SYM);
+    sx e = add(&f, mul(&f, mul(&f, f.M, f.N), num(&f, 3)), num(&f, 5));
+    assert_int_equal(sx_kind(f.p, e), SX_ADD);
+    assert_int_equal(sx_args(f.p, e), 2);
+    sx t = sx_arg(f.p, e, 0);
+    int64_t v;
+    assert_int_equal(sx_kind(f.p, t), SX_MUL);
+    assert_int_equal(sx_args(f.p, t), 3);
+    assert_true(sx_is_const(f.p, sx_arg(f.p, t, 2), &v) && v == 3);
+    assert_true(sx_is_const(f.p, sx_arg(f.p, e, 1), &v) && v == 5);
+    assert_int_equal(sx_symbols(f.p), 10);
+    same(&f, sx_symbol_at(f.p, 0), f.A);
+    assert_string_equal(sx_name(f.p, f.M), "M");
+    sx x = var(&f, "x", f.M), y = var(&f, "x", f.M);
+    assert_int_not_equal(x, y);
+    same(&f, sx_extent(f.p, x), f.M);
+    sx look = sx_look(f.p, 7, f.N);
+    same(&f, look, sx_look(f.p, 7, f.N));
+    assert_int_equal(sx_key(f.p, look), 7);
+    assert_int_equal(sx_kind(f.p, look), SX_LOOK);
+    end(&f);
+}
+
+static void constants(void **state) {
+    (void)state;
+    struct fixture f;
+    begin(&f);
+    static const int64_t q[][4] = {{7, 2, 3, 1},    {-7, 2, -4, 1}, {7, -2, -4, -1},
+                                   {-7, -2, 3, -1}, {0, 5, 0, 0},   {-6, 3, -2, 0}};
+    for (size_t i = 0; i < COUNT_OF(q); i++) {
+        same(&f, quo(&f, num(&f, q[i][0]), num(&f, q[i][1])), num(&f, q[i][2]));
+        same(&f, rem(&f, num(&f, q[i][0]), num(&f, q[i][1])), num(&f, q[i][3]));
+    }
+    same(&f, rem(&f, f.M, num(&f, 1)), num(&f, 0));
+    same(&f, quo(&f, f.M, num(&f, 1)), f.M);
+    same(&f, quo(&f, f.M, f.M), num(&f, 1));
+    same(&f, rem(&f, f.M, f.M), num(&f, 0));
+    same(&f, quo(&f, num(&f, 0), f.M), num(&f, 0));
+    same(&f, quo(&f, f.M, num(&f, -4)), quo(&f, sub(&f, num(&f, 0), f.M), num(&f, 4)));
+    same(&f, quo(&f, sub(&f, f.M, num(&f, 1)), num(&f, 4)),
+         sub(&f, quo(&f, add(&f, f.M, num(&f, 3)), num(&f, 4)), num(&f, 1)));
+    end(&f);
+}
+
+static void quotients(void **state) {
+    (void)state;
+    struct fixture f;
+    begin(&f);
+    sx i = var(&f, "i", f.M), j = var(&f, "j", num(&f, 4)), k = var(&f, "k", num(&f, 4096));
+    sx e = add(&f, mul(&f, i, num(&f, 4)), j);
+    same(&f, quo(&f, e, num(&f, 4)), i);
+    same(&f, rem(&f, e, num(&f, 4)), j);
+    same(&f, quo(&f, e, num(&f, 12)), quo(&f, i, num(&f, 3)));
+    same(&f, rem(&f, e, num(&f, 12)), add(&f, mul(&f, rem(&f, i, num(&f, 3)), num(&f, 4)), j));
+    /* symbolic: the same with D, d < D */
+    sx d = var(&f, "d", f.D), h = var(&f, "h", f.H);
+    e = add(&f, mul(&f, h, f.D), d);
+    same(&f, quo(&f, e, f.D), h);
+    same(&f, rem(&f, e, f.D), d);
+    same(&f, quo(&f, e, mul(&f, f.D, f.E)), quo(&f, h, f.E));
+    same(&f, rem(&f, e, mul(&f, f.D, f.E)), add(&f, mul(&f, rem(&f, h, f.E), f.D), d));
+    same(&f, quo(&f, e, mul(&f, f.D, f.H)), num(&f, 0));
+    same(&f, rem(&f, e, mul(&f, f.D, f.H)), e);
+    /* nesting */
+    same(&f, quo(&f, quo(&f, k, num(&f, 4)), num(&f, 8)), quo(&f, k, num(&f, 32)));
+    same(&f, quo(&f, quo(&f, f.M, f.D), f.E), quo(&f, f.M, mul(&f, f.D, f.E)));
+    same(&f, rem(&f, rem(&f, k, num(&f, 64)), num(&f, 16)), rem(&f, k, num(&f, 16)));
+    same(&f, rem(&f, rem(&f, k, num(&f, 64)), num(&f, 48)),
+         rem(&f, rem(&f, k, num(&f, 64)), num(&f, 48)));
+    same(&f, quo(&f, rem(&f, k, num(&f, 64)), num(&f, 16)),
+         rem(&f, quo(&f, k, num(&f, 16)), num(&f, 4)));
+    same(&f, rem(&f, rem(&f, f.M, mul(&f, f.D, f.E)), f.D), rem(&f, f.M, f.D));
+    same(&f, quo(&f, rem(&f, f.M, mul(&f, f.D, f.E)), f.D), rem(&f, quo(&f, f.M, f.D), f.E));
+    /* common factors */
+    same(&f, quo(&f, mul(&f, f.M, num(&f, 6)), num(&f, 4)), add(&f, f.M, quo(&f, f.M, num(&f, 2))));
+    same(&f, quo(&f, mul(&f, f.M, f.K), mul(&f, f.N, f.K)), quo(&f, f.M, f.N));
+    same(&f, rem(&f, mul(&f, f.M, f.K), mul(&f, f.N, f.K)), mul(&f, f.K, rem(&f, f.M, f.N)));
+    same(&f, sx_ceil_div(f.p, sx_ceil_div(f.p, f.M, num(&f, 32)), num(&f, 4)),
+         sx_ceil_div(f.p, f.M, num(&f, 128)));
+    same(&f, sx_ceil_div(f.p, mul(&f, f.M, num(&f, 32)), num(&f, 32)), f.M);
+    /* ranges */
+    same(&f, quo(&f, j, num(&f, 4)), num(&f, 0));
+    same(&f, rem(&f, j, num(&f, 4)), j);
+    same(&f, quo(&f, sub(&f, j, num(&f, 4)), num(&f, 4)), num(&f, -1));
+    same(&f, quo(&f, sub(&f, num(&f, 3), j), num(&f, 4)), num(&f, 0));
+    same(&f, quo(&f, sub(&f, d, f.D), f.D), num(&f, -1));
+    same(&f, quo(&f, sub(&f, sub(&f, f.D, num(&f, 1)), d), f.D), num(&f, 0));
+    same(&f, rem(&f, rem(&f, k, num(&f, 48)), num(&f, 64)), rem(&f, k, num(&f, 48)));
+    /* divisors that are sums: two tensors side by side */
+    sx wide = add(&f, f.S, f.K), c = var(&f, "c", wide);
+    e = add(&f, mul(&f, mul(&f, i, wide), f.D), add(&f, mul(&f, c, f.D), d));
+    same(&f, quo(&f, e, mul(&f, wide, f.D)), i);
+    same(&f, rem(&f, e, mul(&f, wide, f.D)), add(&f, mul(&f, c, f.D), d));
+    same(&f, quo(&f, e, f.D), add(&f, mul(&f, i, wide), c));
+    same(&f, rem(&f, quo(&f, e, f.D), wide), c);
+    sx s = var(&f, "s", f.K);
+    e = add(&f, mul(&f, i, wide), add(&f, f.S, s));
+    same(&f, quo(&f, e, wide), i);
+    same(&f, rem(&f, e, wide), add(&f, f.S, s));
+    end(&f);
+}
+
+static void recombination(void **state) {
+    (void)state;
+    struct fixture f;
+    begin(&f);
+    sx k = var(&f, "k", f.K);
+    sx divisors[] = {num(&f, 8), f.D, mul(&f, f.D, num(&f, 4)), mul(&f, f.D, f.E)};
+    sx numbers[] = {k,
+                    f.M,
+                    add(&f, k, f.M),
+                    sub(&f, k, num(&f, 5)),
+                    quo(&f, k, num(&f, 3)),
+                    rem(&f, k, num(&f, 100))};
+    for (size_t i = 0; i < COUNT_OF(divisors); i++) {
+        for (size_t j = 0; j < COUNT_OF(numbers); j++) {
+            sx e = numbers[j], b = divisors[i], c = f.H, s = mul(&f, f.N, num(&f, 3));
+            sx q = quo(&f, e, b), r = rem(&f, e, b);
+            same(&f, add(&f, mul(&f, q, b), r), e);
+            same(&f, add(&f, mul(&f, mul(&f, q, b), s), mul(&f, r, s)), mul(&f, e, s));
+            same(&f, add(&f, mul(&f, rem(&f, q, c), b), r), rem(&f, e, mul(&f, b, c)));
+            same(&f, add(&f, mul(&f, rem(&f, q, num(&f, 6)), b), r),
+                 rem(&f, e, mul(&f, b, num(&f, 6))));
+        }
+    }
+    assert_int_equal(sx_kind(f.p, rem(&f, k, num(&f, 8))), SX_MOD);
+    sx both = mul(&f, rem(&f, k, num(&f, 8)), rem(&f, f.M, f.D));
+    assert_int_equal(sx_kind(f.p, both), SX_MUL);
+    reads(&f, both, "(k%8)*(M%D)");
+    end(&f);
+}
+
+/* ---- reshapes ---------------------------------------------------------------------------------
+ */
+
+/* The coordinates `to` of the element at coordinates `at` when dims `from` are read as dims `to`.
+ */
+static void reshape(struct fixture *f, int n, const sx *from, const sx *at, int m, const sx *to,
+                    sx *out) {
+    sx flat = num(f, 0);
+    for (int i = 0; i < n; i++)
+        flat = add(f, mul(f, flat, from[i]), at[i]);
+    for (int i = m - 1; i > 0; i--) {
+        out[i] = rem(f, flat, to[i]);
+        flat = quo(f, flat, to[i]);
+    }
+    out[0] = flat;
+}
+
+static void there_and_back(struct fixture *f, int n, const sx *from, int m, const sx *to) {
+    static const char *const names[] = {"x", "y", "z", "w"};
+    sx at[4], there[4], back[4];
+    for (int i = 0; i < n; i++)
+        at[i] = var(f, names[i], from[i]);
+    reshape(f, n, from, at, m, to, there);
+    for (int i = 1; i < m; i++)
+        assert_true(sx_proves_lt(f->p, there[i], to[i]));
+    reshape(f, m, to, there, n, from, back);
+    for (int i = 0; i < n; i++)
+        same(f, back[i], at[i]);
+}
+
+static void reshapes(void **state) {
+    (void)state;
+    struct fixture f;
+    begin(&f);
+    sx sizes[][3] = {{f.A, f.B, f.C},
+                     {num(&f, 6), num(&f, 8), num(&f, 10)},
+                     {f.M, num(&f, 32), num(&f, 128)},
+                     {f.M, f.H, num(&f, 64)},
+                     {num(&f, 3), f.H, f.D},
+                     {f.M, quo(&f, f.K, num(&f, 32)), num(&f, 32)}};
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        sx a = sizes[i][0], b = sizes[i][1], c = sizes[i][2];
+        sx abc[] = {a, b, c}, ab_c[] = {mul(&f, a, b), c}, a_bc[] = {a, mul(&f, b, c)};
+        sx flat[] = {mul(&f, mul(&f, a, b), c)};
+        there_and_back(&f, 3, abc, 2, ab_c);
+        there_and_back(&f, 3, abc, 2, a_bc);
+        there_and_back(&f, 3, abc, 1, flat);
+        there_and_back(&f, 2, ab_c, 2, a_bc);
+        there_and_back(&f, 2, a_bc, 2, ab_c);
+        there_and_back(&f, 2, ab_c, 3, abc);
+        there_and_back(&f, 2, a_bc, 3, abc);
+        there_and_back(&f, 1, flat, 3, abc);
+        there_and_back(&f, 1, flat, 2, ab_c);
+    }
+    /* [A*B, C] -> [A, B*C] in full */
+    sx r = var(&f, "r", mul(&f, f.A, f.B)), c = var(&f, "c", f.C), out[2];
+    reshape(&f, 2, (sx[]){mul(&f, f.A, f.B), f.C}, (sx[]){r, c}, 2, (sx[]){f.A, mul(&f, f.B, f.C)},
+            out);
+    same(&f, out[0], quo(&f, r, f.B));
+    same(&f, out[1], add(&f, mul(&f, rem(&f, r, f.B), f.C), c));
+    /* blocks of 32 along K: [N, K] -> [N, K//32, 32] and the block's number */
+    sx k = var(&f, "k", num(&f, 4096)), n = var(&f, "n", f.N), three[3];
+    reshape(&f, 2, (sx[]){f.N, num(&f, 4096)}, (sx[]){n, k}, 3,
+            (sx[]){f.N, num(&f, 128), num(&f, 32)}, three);
+    same(&f, three[0], n);
+    same(&f, three[1], quo(&f, k, num(&f, 32)));
+    same(&f, three[2], rem(&f, k, num(&f, 32)));
+    end(&f);
+}
+
+static void lanes(void **state) {
+    (void)state;
+    for (int64_t w = 2; w <= 16; w *= 2) {
+        struct fixture f;
+        begin(&f);
+        sx q = var(&f, "q", quo(&f, f.K, num(&f, w))), l = var(&f, "l", num(&f, w));
+        sx v = add(&f, mul(&f, q, num(&f, w)), l);
+        assert_false(sx_has(f.p, quo(&f, v, num(&f, 32)), l));
+        same(&f, quo(&f, v, num(&f, 32)), quo(&f, q, num(&f, 32 / w)));
+        same(&f, rem(&f, v, num(&f, 32)),
+             add(&f, mul(&f, rem(&f, q, num(&f, 32 / w)), num(&f, w)), l));
+        same(&f, quo(&f, v, num(&f, 2)),
+             add(&f, mul(&f, q, num(&f, w / 2)), quo(&f, l, num(&f, 2))));
+        same(&f, rem(&f, v, num(&f, 2)), rem(&f, l, num(&f, 2)));
+        sx maps[] = {
+            quo(&f, v, num(&f, 2)), rem(&f, v, num(&f, 32)), quo(&f, v, num(&f, 128)),
+            add(&f, mul(&f, quo(&f, v, num(&f, 64)), num(&f, 80)), rem(&f, v, num(&f, 64))),
+            quo(&f, add(&f, mul(&f, v, num(&f, 4)), num(&f, 3)), num(&f, 8))};
+        sx zero = num(&f, 0);
+        for (size_t i = 0; i < COUNT_OF(maps); i++) {
+            sx first = sx_subst(f.p, maps[i], &l, &zero, 1);
+            for (int64_t lane = 0; lane < w; lane++) {
+                sx c = num(&f, lane);
+                sx e = sub(&f, sx_subst(f.p, maps[i], &l, &c, 1), first);
+                assert_true(sx_is_const(f.p, e, NULL));
+            }
+        }
+        end(&f);
+    }
+}
+
+/* ---- ranges, proofs ---------------------------------------------------------------------------
+ */
+
+static void bounds(struct fixture *f, sx e, int64_t lo, int64_t hi) {
+    int64_t l, h;
+    sx_range(f->p, e, &l, &h);
+    assert_int_equal(l, lo);
+    assert_int_equal(h, hi);
+}
+
+static void ranges(void **state) {
+    (void)state;
+    struct fixture f;
+    begin(&f);
+    sx k = var(&f, "k", num(&f, 100)), u = var(&f, "u", 0), m = var(&f, "m", f.M);
+    bounds(&f, k, 0, 99);
+    bounds(&f, m, 0, INT64_MAX);
+    bounds(&f, u, 0, INT64_MAX);
+    bounds(&f, sx_look(f.p, 1, 0), INT64_MIN, INT64_MAX);
+    bounds(&f, sx_look(f.p, 2, num(&f, 8)), 0, 7);
+    bounds(&f, sub(&f, num(&f, 50), k), -49, 50);
+    bounds(&f, rem(&f, m, num(&f, 32)), 0, 31);
+    bounds(&f, quo(&f, k, num(&f, 32)), 0, 3);
+    bounds(&f, quo(&f, sub(&f, k, num(&f, 50)), num(&f, 8)), -7, 6);
+    bounds(&f, quo(&f, mul(&f, k, num(&f, 3)), num(&f, 4)), 0, 74);
+    bounds(&f, mul(&f, rem(&f, k, num(&f, 4)), rem(&f, m, num(&f, 8))), 0, 21);
+    bounds(&f, rem(&f, k, f.M), 0, 99);
+    bounds(&f, 0, INT64_MIN, INT64_MAX);
+    end(&f);
+}
+
+static void proofs(void **state) {
+    (void)state;
+    struct fixture f;
+    begin(&f);
+    sx one = num(&f, 1);
+    sx h = var(&f, "h", f.H), d = var(&f, "d", f.D), b = var(&f, "b", f.B);
+    sx hd = add(&f, mul(&f, h, f.D), d);
+    assert_true(sx_proves_lt(f.p, h, f.H));
+    assert_false(sx_proves_lt(f.p, h, f.D));
+    assert_true(sx_proves_lt(f.p, hd, mul(&f, f.H, f.D)));
+    assert_false(sx_proves_lt(f.p, add(&f, hd, one), mul(&f, f.H, f.D)));
+    assert_true(sx_proves_le(f.p, add(&f, hd, one), mul(&f, f.H, f.D)));
+    sx bhd = add(&f, mul(&f, mul(&f, b, f.H), f.D), hd);
+    assert_true(sx_proves_lt(f.p, bhd, mul(&f, mul(&f, f.B, f.H), f.D)));
+    assert_true(sx_proves_lt(f.p, sub(&f, sub(&f, f.D, one), d), f.D));
+    assert_true(sx_is_nonneg(f.p, sub(&f, sub(&f, f.D, one), d)));
+    assert_false(sx_is_nonneg(f.p, sub(&f, f.D, one)));
+    assert_true(sx_is_nonneg(f.p, add(&f, sub(&f, f.D, one), d))); /* d exists */
+    /* a whole tile lies inside, a rounded-up one need not */
+    sx t = var(&f, "t", quo(&f, f.M, num(&f, 32))), l = var(&f, "l", num(&f, 32));
+    sx s = var(&f, "s", sx_ceil_div(f.p, f.M, num(&f, 32)));
+    assert_true(sx_proves_lt(f.p, add(&f, mul(&f, t, num(&f, 32)), l), f.M));
+    assert_true(sx_proves_lt(f.p, mul(&f, s, num(&f, 32)), f.M));
+    assert_false(sx_proves_lt(f.p, add(&f, mul(&f, s, num(&f, 32)), l), f.M));
+    assert_true(sx_proves_le(f.p, f.M, mul(&f, sx_ceil_div(f.p, f.M, num(&f, 32)), num(&f, 32))));
+    assert_true(sx_proves_le(f.p, mul(&f, quo(&f, f.M, f.D), f.D), f.M));
+    sx c = var(&f, "c", mul(&f, f.H, f.D));
+    assert_true(sx_proves_lt(f.p, quo(&f, c, f.D), f.H));
+    assert_true(sx_proves_lt(f.p, rem(&f, c, f.D), f.D));
+    assert_true(sx_proves_lt(f.p, quo(&f, c, num(&f, 2)), mul(&f, f.H, f.D)));
+    assert_true(sx_proves_le(f.p, rem(&f, f.M, f.N), f.M));
+    /* a reversed axis, a slice, a part of a concatenation */
+    assert_true(sx_proves_lt(f.p, add(&f, d, f.S), add(&f, f.D, f.S)));
+    assert_true(sx_proves_le(f.p, f.S, add(&f, d, f.S)));
+    sx half = var(&f, "half", quo(&f, f.K, num(&f, 2)));
+    assert_true(sx_proves_lt(f.p, add(&f, mul(&f, half, num(&f, 2)), one), f.K));
+    /* a coefficient of unknown sign: both ends of h are looked at */
+    sx mixed = add(&f, mul(&f, h, sub(&f, f.D, f.E)), mul(&f, f.H, f.E));
+    assert_true(sx_is_nonneg(f.p, mixed));
+    /* s//4 may not be mistaken for the s beside it */
+    sx trap = sub(&f, sub(&f, f.S, mul(&f, quo(&f, f.S, num(&f, 4)), num(&f, 4))), one);
+    assert_false(sx_is_nonneg(f.p, add(&f, trap, mul(&f, var(&f, "q", f.S), num(&f, 0)))));
+    assert_false(sx_proves_le(f.p, one, add(&f, rem(&f, f.S, num(&f, 4)), var(&f, "q", f.S))));
+    sx side = var(&f, "side", add(&f, f.S, f.K));
+    assert_true(sx_proves_lt(f.p, side, add(&f, add(&f, f.S, f.K), side)));
+    assert_false(sx_proves_lt(f.p, num(&f, 0), add(&f, f.S, f.K)));
+    assert_false(sx_proves_lt(f.p, 0, f.S) || sx_proves_le(f.p, f.S, 0) || sx_is_nonneg(f.p, 0));
+    end(&f);
+}
+
+static void exact(void **state) {
+    (void)state;
+    struct fixture f;
+    begin(&f);
+    sx k = var(&f, "k", f.K), e = mul(&f, mul(&f, f.M, f.D), num(&f, 6));
+    same(&f, sx_exact_div(f.p, e, num(&f, 3)), mul(&f, mul(&f, f.M, f.D), num(&f, 2)));
+    same(&f, sx_exact_div(f.p, e, mul(&f, f.D, num(&f, 2))), mul(&f, f.M, num(&f, 3)));
+    same(&f, sx_exact_div(f.p, mul(&f, e, add(&f, f.S, f.K)), add(&f, f.S, f.K)), e);
+    assert_int_equal(sx_exact_div(f.p, e, num(&f, 4)), 0);
+    assert_int_equal(sx_exact_div(f.p, e, num(&f, 0)), 0);
+    assert_int_equal(sx_exact_div(f.p, e, f.N), 0);
+    assert_true(sx_divides(f.p, num(&f, 8), sub(&f, k, rem(&f, k, num(&f, 8)))));
+    assert_true(sx_divides(f.p, f.D, mul(&f, quo(&f, f.M, f.D), f.D)));
+    assert_false(sx_divides(f.p, f.D, f.M));
+    sx c, r;
+    assert_true(sx_linear(f.p, add(&f, mul(&f, mul(&f, k, f.D), num(&f, 4)), f.N), k, &c, &r));
+    same(&f, c, mul(&f, f.D, num(&f, 4)));
+    same(&f, r, f.N);
+    assert_true(sx_linear(f.p, f.N, k, &c, &r));
+    same(&f, c, num(&f, 0));
+    assert_false(sx_linear(f.p, mul(&f, k, k), k, &c, &r));
+    assert_false(sx_linear(f.p, add(&f, k, quo(&f, k, f.D)), k, &c, &r));
+    sx mod = rem(&f, k, num(&f, 8));
+    assert_true(sx_linear(f.p, add(&f, mul(&f, mod, f.D), num(&f, 2)), mod, &c, &r));
+    same(&f, c, f.D);
+    assert_true(sx_has(f.p, mod, k));
+    assert_true(sx_has(f.p, mul(&f, mod, f.N), mod));
+    assert_false(sx_has(f.p, mod, f.K)); /* an extent is not part of the expression */
+    end(&f);
+}
+
+static void substitution(void **state) {
+    (void)state;
+    struct fixture f;
+    begin(&f);
+    sx k = var(&f, "k", num(&f, 64)), i = var(&f, "i", num(&f, 16)), j = var(&f, "j", num(&f, 4));
+    sx e = add(&f, mul(&f, quo(&f, k, num(&f, 4)), f.N), rem(&f, k, num(&f, 4)));
+    sx to = add(&f, mul(&f, i, num(&f, 4)), j);
+    same(&f, sx_subst(f.p, e, &k, &to, 1), add(&f, mul(&f, i, f.N), j));
+    same(&f, sx_subst(f.p, e, &f.N, &(sx){num(&f, 4)}, 1), k);
+    /* all at once: x and y change places */
+    sx x = var(&f, "x", f.M), y = var(&f, "y", f.M);
+    sx from[] = {x, y}, swap[] = {y, x};
+    e = add(&f, mul(&f, x, f.D), quo(&f, y, num(&f, 3)));
+    same(&f, sx_subst(f.p, e, from, swap, 2), add(&f, mul(&f, y, f.D), quo(&f, x, num(&f, 3))));
+    sx parts[] = {quo(&f, k, num(&f, 4)), rem(&f, k, num(&f, 4))}, new[] = {i, j};
+    e = add(&f, mul(&f, parts[0], f.N), parts[1]);
+    same(&f, sx_subst(f.p, e, parts, new, 2), add(&f, mul(&f, i, f.N), j));
+    assert_int_equal(sx_subst(f.p, 0, from, swap, 2), 0);
+    end(&f);
+}
+
+/* ---- text -------------------------------------------------------------------------------------
+ */
+
+static void text(void **state) {
+    (void)state;
+    struct fixture f;
+    begin(&f);
+    sx m = var(&f, "m", f.M), d = var(&f, "d", num(&f, 64)), a = var(&f, "a", 0);
+    reads(&f, add(&f, num(&f, 1), mul(&f, f.M, num(&f, 2))), "M*2 + 1");
+    reads(&f, add(&f, d, mul(&f, m, num(&f, 64))), "m*64 + d");
+    reads(&f, quo(&f, add(&f, a, f.B), num(&f, 4)), "(a + B)//4");
+    reads(&f, mul(&f, quo(&f, f.M, num(&f, 4)), f.D), "D*(M//4)");
+    reads(&f, sub(&f, num(&f, 63), m), "63 - m");
+    reads(&f, sub(&f, num(&f, -3), m), "-1*m - 3");
+    reads(&f, sub(&f, f.M, mul(&f, rem(&f, f.N, f.D), num(&f, 3))), "M - (N%D)*3");
+    reads(&f, sub(&f, num(&f, 3), rem(&f, f.N, f.D)), "3 - N%D");
+    reads(&f, rem(&f, quo(&f, f.M, num(&f, 8)), num(&f, 4)), "(M//8)%4");
+    reads(&f, quo(&f, f.M, mul(&f, f.D, num(&f, 4))), "M//(D*4)");
+    reads(&f, num(&f, -7), "-7");
+    reads(&f, num(&f, INT64_MIN), "-9223372036854775808");
+    reads(&f, sx_look(f.p, 12, f.N), "@12");
+    reads(&f, add(&f, sx_sym(f.p, "in"), sx_sym(f.p, "batch size")), "`batch size` + `in`");
+    reads(&f, 0, "");
+    end(&f);
+}
+
+/* The order of symbols must not depend on which was seen first. */
+static void text_order(void **state) {
+    (void)state;
+    char x[2][256];
+    for (int turn = 0; turn < 2; turn++) {
+        struct arena a;
+        arena_init(&a, &allocator_default);
+        struct sx_pool *p = sx_pool_new(&a);
+        sx m = sx_sym(p, turn == 0 ? "M" : "D"), n = sx_sym(p, turn == 0 ? "D" : "M");
+        if (turn == 1) {
+            sx t = m;
+            m = n;
+            n = t;
+        }
+        sx e = sx_add(p, sx_mul(p, m, n), sx_add(p, sx_div(p, m, n), sx_mod(p, n, sx_const(p, 8))));
+        struct str s;
+        str_init(&s, &allocator_default);
+        sx_print(p, e, &s);
+        snprintf(x[turn], sizeof x[turn], "%s", str_text(&s));
+        str_free(&s);
+        arena_free(&a);
+    }
+    assert_string_equal(x[0], x[1]);
+}
+
+/* ---- limits -----------------------------------------------------------------------------------
+ */
+
+static bool seven(void *user, const struct sx_pool *p, sx atom, int64_t *v) {
+    (void)user;
+    (void)p;
+    (void)atom;
+    *v = 7;
+    return true;
+}
+
+static void limits(void **state) {
+    (void)state;
+    struct fixture f;
+    int64_t v;
+    begin(&f);
+    sx max = num(&f, INT64_MAX), min = num(&f, INT64_MIN), one = num(&f, 1);
+    assert_false(sx_eval(f.p, add(&f, max, one), seven, NULL, &v));
+    assert_false(sx_eval(f.p, sub(&f, min, one), seven, NULL, &v));
+    assert_false(sx_eval(f.p, mul(&f, max, num(&f, 2)), seven, NULL, &v));
+    assert_false(sx_eval(f.p, quo(&f, min, num(&f, -1)), seven, NULL, &v));
+    assert_false(sx_eval(f.p, quo(&f, f.M, num(&f, 0)), seven, NULL, &v));
+    assert_false(sx_eval(f.p, rem(&f, f.M, num(&f, 0)), seven, NULL, &v));
+    assert_false(sx_eval(f.p, quo(&f, f.M, sub(&f, f.N, num(&f, 7))), seven, NULL, &v));
+    assert_false(sx_eval(f.p, 0, seven, NULL, &v));
+    /* too large to expand, yet computed */
+    sx big = mul(&f, mul(&f, f.M, max), sub(&f, f.N, num(&f, 7)));
+    assert_true(big != 0);
+    assert_false(sx_eval(f.p, big, seven, NULL, &v));
+    sx huge = mul(&f, add(&f, mul(&f, f.M, num(&f, INT64_MAX / 8)), one),
+                  sub(&f, mul(&f, f.N, num(&f, 16)), num(&f, 112)));
+    assert_true(sx_eval(f.p, huge, seven, NULL, &v) && v == 0);
+    same(&f, quo(&f, min, min), one);
+    same(&f, rem(&f, min, num(&f, -1)), num(&f, 0));
+    assert_true(sx_eval(f.p, rem(&f, f.M, min), seven, NULL, &v) && v == INT64_MIN + 7);
+    assert_true(sx_eval(f.p, quo(&f, f.M, min), seven, NULL, &v) && v == -1);
+    /* a product of many sums does not explode */
+    sx e = one;
+    for (int i = 0; i < 24; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "s%d", i);
+        e = mul(&f, e, add(&f, sx_sym(f.p, name), one));
+    }
+    assert_true(e != 0 && sx_eval(f.p, sub(&f, e, e), seven, NULL, &v) && v == 0);
+    /* nor does a chain of remainders; where it gets too deep there is no expression */
+    e = f.M;
+    for (int i = 0; i < 1000 && e != 0; i++)
+        e = rem(&f, add(&f, mul(&f, e, num(&f, 3)), one), num(&f, 5 + 2 * (i % 7)));
+    e = f.M;
+    for (int i = 0; i < 1000 && e != 0; i++)
+        e = quo(&f, mul(&f, f.N, add(&f, e, f.M)), f.D);
+    assert_int_equal(e, 0);
+    /* nothing in, nothing out */
+    assert_int_equal(add(&f, 0, one), 0);
+    assert_int_equal(sub(&f, one, 0), 0);
+    assert_int_equal(mul(&f, 0, one), 0);
+    assert_int_equal(quo(&f, one, 0), 0);
+    assert_int_equal(rem(&f, 0, one), 0);
+    assert_int_equal(sx_ceil_div(f.p, 0, one), 0);
+    assert_int_equal(sx_exact_div(f.p, 0, one), 0);
+    assert_int_equal(sx_args(f.p, 0), 0);
+    assert_false(sx_has(f.p, 0, one) || sx_linear(f.p, 0, one, &e, &e) || sx_is_const(f.p, 0, &v));
+    end(&f);
+}
+
+struct failing {
+    int64_t left, live;
+};
+static void *failing_alloc(void *user, size_t size, size_t align) {
+    struct failing *t = user;
+    if (t->left-- <= 0) return NULL;
+    t->live++;
+    return allocator_default.alloc(NULL, size, align);
+}
+static void failing_free(void *user, void *p, size_t size) {
+    struct failing *t = user;
+    t->live--;
+    allocator_default.free(NULL, p, size);
+}
+
+static void no_memory(void **state) {
+    (void)state;
+    bool done = false;
+    for (int64_t n = 0; !done; n++) {
+        struct failing t = {n, 0};
+        struct allocator alloc = {failing_alloc, failing_free, &t};
+        struct arena a;
+        arena_init(&a, &alloc);
+        struct sx_pool *p = sx_pool_new(&a);
+        sx e = 0;
+        if (p != NULL) {
+            sx m = sx_sym(p, "M"), k = sx_var(p, "k", sx_mul(p, m, sx_const(p, 64)));
+            e = sx_add(p, k, m);
+            for (int i = 2; i < 300 && e != 0; i++) {
+                sx b = sx_const(p, i);
+                e = sx_add(p, sx_mod(p, sx_add(p, k, sx_mul(p, m, b)), b), sx_div(p, k, b));
+                e = sx_subst(p, e, &m, &b, 1);
+            }
+        }
+        done = e != 0;
+        assert_true(done == arena_ok(&a));
+        arena_free(&a);
+        assert_int_equal(t.live, 0);
+        assert_true(n < 10000);
+    }
+}
+
+/* ---- random expressions -----------------------------------------------------------------------
+ */
+
+#define N_ATOMS 10
+#define N_TREES 48
+
+struct rng {
+    uint64_t s;
+};
+static uint32_t next(struct rng *r, uint32_t n) { /* SplitMix64 (Steele, Lea, Flood 2014) */
+    uint64_t z = (r->s += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (uint32_t)((z ^ (z >> 31)) >> 32) % n;
+}
+
+/* An expression as it was written, beside what the pool made of it. */
+struct tree {
+    enum sx_kind kind;
+    int a, b; /* operands; an atom's number */
+    int64_t v;
+    sx e;
+};
+
+struct world {
+    struct fixture f;
+    struct rng rng;
+    sx atom[N_ATOMS];
+    int64_t value[N_ATOMS];
+    struct tree tree[N_TREES];
+    int n;
+};
+
+static void world_begin(struct world *w) {
+    struct fixture *f = &w->f;
+    begin(f);
+    sx atoms[N_ATOMS] = {f->D,
+                         f->H,
+                         f->M,
+                         var(f, "d", f->D),
+                         var(f, "h", f->H),
+                         var(f, "i", num(f, 4)),
+                         var(f, "j", num(f, 24)),
+                         var(f, "c", mul(f, f->H, f->D)),
+                         var(f, "t", sx_ceil_div(f->p, f->D, num(f, 4))),
+                         sx_look(f->p, 3, num(f, 10))};
+    memcpy(w->atom, atoms, sizeof atoms);
+}
+
+static void world_values(struct world *w) {
+    int64_t D = 1 + next(&w->rng, 12), H = 1 + next(&w->rng, 5);
+    int64_t v[N_ATOMS] = {D,
+                          H,
+                          next(&w->rng, 40),
+                          next(&w->rng, (uint32_t)D),
+                          next(&w->rng, (uint32_t)H),
+                          next(&w->rng, 4),
+                          next(&w->rng, 24),
+                          next(&w->rng, (uint32_t)(H * D)),
+                          next(&w->rng, (uint32_t)((D + 3) / 4)),
+                          next(&w->rng, 10)};
+    memcpy(w->value, v, sizeof v);
+}
+
+static bool value_of(void *user, const struct sx_pool *p, sx atom, int64_t *v) {
+    struct world *w = user;
+    (void)p;
+    for (int i = 0; i < N_ATOMS; i++) {
+        if (w->atom[i] != atom) continue;
+        *v = w->value[i];
+        return true;
+    }
+    return false;
+}
+
+static int64_t floor_div(int64_t a, int64_t b) {
+    int64_t q = a / b;
+    return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
+}
+
+/* The value of the tree as written; false if it divides by 0 or gets out of hand. */
+static bool plain(const struct world *w, int t, int64_t *v) {
+    const struct tree *n = &w->tree[t];
+    int64_t a, b;
+    if (n->kind == SX_CONST) {
+        *v = n->v;
+        return true;
+    }
+    if (n->kind == SX_SYM) {
+        *v = w->value[n->a];
+        return true;
+    }
+    if (!plain(w, n->a, &a) || !plain(w, n->b, &b)) return false;
+    if ((n->kind == SX_DIV || n->kind == SX_MOD) && b == 0) return false;
+    switch (n->kind) {
+    case SX_ADD: *v = a + b; break;
+    case SX_MUL: *v = a * b; break;
+    case SX_DIV: *v = floor_div(a, b); break;
+    default: *v = a - floor_div(a, b) * b; break;
+    }
+    return *v < 1000000000 && *v > -1000000000;
+}
+
+static int leaf(struct world *w, struct tree t, sx e) {
+    t.e = e;
+    w->tree[w->n] = t;
+    return w->n++;
+}
+
+static int constant(struct world *w) {
+    static const int64_t some[] = {1, 2, 3, 4, 4, 6, 8, 12, 16, 5, -1, -3};
+    int64_t v = some[next(&w->rng, COUNT_OF(some))];
+    return leaf(w, (struct tree){.kind = SX_CONST, .v = v}, num(&w->f, v));
+}
+
+static int grow(struct world *w, int depth) {
+    struct fixture *f = &w->f;
+    if (depth == 0 || w->n > N_TREES - 12) {
+        if (next(&w->rng, 5) == 0) return constant(w);
+        int i = (int)next(&w->rng, N_ATOMS);
+        return leaf(w, (struct tree){.kind = SX_SYM, .a = i}, w->atom[i]);
+    }
+    static const enum sx_kind kinds[] = {SX_ADD, SX_ADD, SX_MUL, SX_DIV, SX_MOD, SX_MOD};
+    enum sx_kind kind = kinds[next(&w->rng, COUNT_OF(kinds))];
+    int a = grow(w, depth - 1), b;
+    uint32_t how = next(&w->rng, 6);
+    if (kind == SX_ADD || how == 0)
+        b = grow(w, depth - 1);
+    else if (how < 4)
+        b = constant(w);
+    else
+        b = leaf(w, (struct tree){.kind = SX_SYM, .a = (int)(how - 4)}, w->atom[how - 4]);
+    sx x = w->tree[a].e, y = w->tree[b].e, e;
+    switch (kind) {
+    case SX_ADD: e = add(f, x, y); break;
+    case SX_MUL: e = mul(f, x, y); break;
+    case SX_DIV: e = quo(f, x, y); break;
+    default: e = rem(f, x, y); break;
+    }
+    return leaf(w, (struct tree){.kind = kind, .a = a, .b = b}, e);
+}
+
+/* Sums like those of index maps: coefficients and atoms, then // and % of the whole. */
+static int grow_map(struct world *w) {
+    int sum = grow(w, 1);
+    for (uint32_t n = 1 + next(&w->rng, 3); n > 0; n--) {
+        int t = grow(w, 0), c = next(&w->rng, 2) ? constant(w) : grow(w, 0);
+        t = leaf(w, (struct tree){.kind = SX_MUL, .a = t, .b = c},
+                 mul(&w->f, w->tree[t].e, w->tree[c].e));
+        sum = leaf(w, (struct tree){.kind = SX_ADD, .a = sum, .b = t},
+                   add(&w->f, w->tree[sum].e, w->tree[t].e));
+    }
+    int c = constant(w);
+    bool div = next(&w->rng, 2) != 0;
+    sx a = w->tree[sum].e, b = w->tree[c].e;
+    return leaf(w, (struct tree){.kind = div ? SX_DIV : SX_MOD, .a = sum, .b = c},
+                div ? quo(&w->f, a, b) : rem(&w->f, a, b));
+}
+
+static void complain(struct world *w, sx e, int64_t got, int64_t want, const char *what) {
+    char x[8192];
+    text_of(&w->f, e, x, sizeof x);
+    print_error("%s: %s is %lld, not %lld with D %lld H %lld M %lld d %lld h %lld i %lld j %lld "
+                "c %lld t %lld @3 %lld\n",
+                what, x, (long long)got, (long long)want, (long long)w->value[0],
+                (long long)w->value[1], (long long)w->value[2], (long long)w->value[3],
+                (long long)w->value[4], (long long)w->value[5], (long long)w->value[6],
+                (long long)w->value[7], (long long)w->value[8], (long long)w->value[9]);
+    fail();
+}
+
+/* A reader of sx_print's text, to see that brackets are where they have to be. */
+struct reader {
+    const char *s;
+    struct world *w;
+};
+static int64_t read_sum(struct reader *r);
+
+static int64_t read_atom(struct reader *r) {
+    static const char *const names[N_ATOMS] = {"D", "H", "M", "d", "h", "i", "j", "c", "t", "@3"};
+    if (*r->s == '(') {
+        r->s++;
+        int64_t v = read_sum(r);
+        assert_int_equal(*r->s, ')');
+        r->s++;
+        return v;
+    }
+    for (int i = 0; i < N_ATOMS; i++) {
+        size_t n = strlen(names[i]);
+        if (strncmp(r->s, names[i], n) != 0) continue;
+        r->s += n;
+        return r->w->value[i];
+    }
+    char *end_of;
+    int64_t v = strtoll(r->s, &end_of, 10);
+    assert_ptr_not_equal(end_of, r->s);
+    r->s = end_of;
+    return v;
+}
+
+static int64_t read_product(struct reader *r) {
+    int64_t v = read_atom(r);
+    for (;;) {
+        char op = *r->s;
+        if (op != '*' && op != '/' && op != '%') return v;
+        r->s += op == '/' ? 2 : 1;
+        int64_t b = read_atom(r);
+        if (op == '*')
+            v *= b;
+        else if (b == 0)
+            fail();
+        else
+            v = op == '/' ? floor_div(v, b) : v - floor_div(v, b) * b;
+    }
+}
+
+static int64_t read_sum(struct reader *r) {
+    int64_t v = read_product(r);
+    while (strncmp(r->s, " + ", 3) == 0 || strncmp(r->s, " - ", 3) == 0) {
+        bool minus = r->s[1] == '-';
+        r->s += 3;
+        int64_t b = read_product(r);
+        v += minus ? -b : b;
+    }
+    return v;
+}
+
+static void check_value(struct world *w, sx e, int64_t want) {
+    int64_t got = 0, lo, hi;
+    char x[8192];
+    if (!sx_eval(w->f.p, e, value_of, w, &got)) complain(w, e, 0, want, "no value");
+    if (got != want) complain(w, e, got, want, "value");
+    sx_range(w->f.p, e, &lo, &hi);
+    if (got < lo || got > hi) complain(w, e, got, got < lo ? lo : hi, "range");
+    if (got < 0 && sx_is_nonneg(w->f.p, e)) complain(w, e, got, 0, "sign");
+    text_of(&w->f, e, x, sizeof x);
+    struct reader r = {x, w};
+    int64_t back = read_sum(&r);
+    if (back != want || *r.s != '\0') complain(w, e, back, want, "text");
+}
+
+/* Values of the sub-expressions against those of the pool's, and proofs about pairs of them. */
+static void check_world(struct world *w, int root) {
+    for (int turn = 0; turn < 12; turn++) {
+        int64_t v, u;
+        world_values(w);
+        if (!plain(w, root, &v)) continue;
+        check_value(w, w->tree[root].e, v);
+        int other = (int)next(&w->rng, (uint32_t)w->n);
+        if (!plain(w, other, &u)) continue;
+        sx a = w->tree[root].e, b = w->tree[other].e;
+        if (v >= u && sx_proves_lt(w->f.p, a, b)) complain(w, a, v, u, "not less");
+        if (v > u && sx_proves_le(w->f.p, a, b)) complain(w, a, v, u, "not at most");
+        if (u != 0 && floor_div(v, u) * u != v && sx_divides(w->f.p, b, a))
+            complain(w, a, v, u, "not divisible");
+    }
+}
+
+static void random_values(void **state) {
+    (void)state;
+    struct world w;
+    for (int i = 0; i < 6000; i++) {
+        w.n = 0;
+        if (i % 500 == 0) {
+            if (i > 0) end(&w.f);
+            world_begin(&w);
+        }
+        w.rng = (struct rng){(uint64_t)i * 7919 + 1};
+        int root = i % 2 ? grow_map(&w) : grow(&w, 2 + (int)next(&w.rng, 3));
+        assert_int_not_equal(w.tree[root].e, 0);
+        check_world(&w, root);
+    }
+    end(&w.f);
+}
+
+static void random_substitutions(void **state) {
+    (void)state;
+    struct world w;
+    for (int i = 0; i < 3000; i++) {
+        w.n = 0;
+        if (i % 500 == 0) {
+            if (i > 0) end(&w.f);
+            world_begin(&w);
+        }
+        w.rng = (struct rng){(uint64_t)i * 104729 + 5};
+        int root = i % 2 ? grow_map(&w) : grow(&w, 3);
+        /* j = 6*i + h%6, d = c%D, both within their extents */
+        sx from[] = {w.atom[6], w.atom[3]};
+        sx to[] = {
+            add(&w.f, mul(&w.f, w.atom[5], num(&w.f, 6)), rem(&w.f, w.atom[4], num(&w.f, 6))),
+            rem(&w.f, w.atom[7], w.atom[0])};
+        sx e = sx_subst(w.f.p, w.tree[root].e, from, to, 2);
+        assert_int_not_equal(e, 0);
+        for (int turn = 0; turn < 8; turn++) {
+            int64_t v;
+            world_values(&w);
+            w.value[6] = w.value[5] * 6 + w.value[4] % 6;
+            w.value[3] = w.value[7] % w.value[0];
+            if (plain(&w, root, &v)) check_value(&w, e, v);
+        }
+    }
+    end(&w.f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(polynomials),   cmocka_unit_test(constants),
+        cmocka_unit_test(quotients),     cmocka_unit_test(recombination),
+        cmocka_unit_test(reshapes),      cmocka_unit_test(lanes),
+        cmocka_unit_test(ranges),        cmocka_unit_test(proofs),
+        cmocka_unit_test(exact),         cmocka_unit_test(substitution),
+        cmocka_unit_test(text),          cmocka_unit_test(text_order),
+        cmocka_unit_test(limits),        cmocka_unit_test(no_memory),
+        cmocka_unit_test(random_values), cmocka_unit_test(random_substitutions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
