@@ -88,7 +88,7 @@
 struct MM(plan) {
     pk_i64 Z, M, N, K;
     pk_i64 kblocks;         /* blocks of K, at least 1 */
-    pk_i64 h, ht;           /* rows of a panel of A; of the last panel */
+    pk_i64 h, hs, ht;       /* rows of a panel of A; of the last but one; of the last */
     pk_i64 mp, np;          /* panels of A and of one B */
     pk_i64 mrows;           /* rows in all panels of A */
     pk_i64 tp, tn;          /* panels of A, and of one B, in a task */
@@ -117,18 +117,23 @@ MM_INLINE pk_i64 MM(height)(pk_i64 rows)
 static struct MM(plan) MM(make_plan)(const struct pk_args *g)
 {
     struct MM(shape) s = MM(get_shape)(g);
-    struct MM(plan) p = {s.Z, s.M, s.N, s.K, 1, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0};
+    struct MM(plan) p = {.Z = s.Z, .M = s.M, .N = s.N, .K = s.K, .kblocks = 1};
     if (s.Z <= 0 || s.M <= 0 || s.N <= 0) {
         p.Z = 0;
         return p;
     }
     if (s.K > MM_KC) p.kblocks = MM(ceil)(s.K, MM_KC);
-    /* Panels of equal height, unless there are many. */
-    pk_i64 mp = MM(ceil)(s.M, MM_MR);
-    p.h = mp < 8 ? MM(height)(MM(ceil)(s.M, mp)) : MM_MR;
-    p.mp = MM(ceil)(s.M, p.h);
-    p.ht = MM(height)(s.M - (p.mp - 1) * p.h);
-    p.mrows = (p.mp - 1) * p.h + p.ht;
+    /* The last two panels share their rows: a low tile leaves multipliers idle. */
+    p.mp = MM(ceil)(s.M, MM_MR);
+    pk_i64 rest = s.M;
+    if (p.mp > 1) {
+        rest -= (p.mp - 2) * MM_MR;
+        p.hs = MM(height)(MM(ceil)(rest, 2));
+        rest -= p.hs;
+    }
+    p.ht = MM(height)(rest);
+    p.h = p.mp > 2 ? MM_MR : p.mp > 1 ? p.hs : p.ht;
+    p.mrows = p.mp > 1 ? (p.mp - 2) * p.h + p.hs + p.ht : p.ht;
     p.np = MM(ceil)(s.N, MM_NR);
 
     if (MM_B_CONST && g->packed) p.pb = (const MM_ACC_S *)g->packed[0];
@@ -418,6 +423,9 @@ static void MM(pack_b)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, pk_i6
 #define MM_STEP_1(i, v) c##i##_##v = MM_FMA(a##i, b##v, c##i##_##v);
 #define MM_STEP(i) MM_ACC a##i = MM_SET(a[i]); MM_COLS(MM_STEP_1, i)
 
+/* Panels of A come from the third-level cache: fetched this many k ahead, into the next panel. */
+#define MM_AHEAD 128
+
 #define MM_TILE(h)                                                                                 \
     static __attribute__((noinline)) void MM(tile_##h)(pk_i64 kc, const MM_ACC_S *a,               \
                                                        const MM_ACC_S *b, MM_ACC_S *c, int first)  \
@@ -430,6 +438,7 @@ static void MM(pack_b)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, pk_i6
         }                                                                                          \
         _Pragma("GCC unroll 4") for (pk_i64 k = 0; k < kc; k++)                                    \
         {                                                                                          \
+            __builtin_prefetch(a + MM_AHEAD * h);                                                  \
             MM_COLS(MM_LOAD_B, 0)                                                                  \
             MM_ROWS_##h(MM_STEP) a += h;                                                           \
             b += MM_NR;                                                                            \
@@ -542,13 +551,18 @@ static void MM(finish)(const struct pk_args *g, const struct MM(plan) *p, pk_i64
 
 MM_INLINE pk_i64 MM(panel_rows)(const struct MM(plan) *p, pk_i64 panel)
 {
-    return panel == p->mp - 1 ? p->ht : p->h;
+    return panel == p->mp - 1 ? p->ht : panel == p->mp - 2 ? p->hs : p->h;
+}
+
+MM_INLINE pk_i64 MM(panel_start)(const struct MM(plan) *p, pk_i64 panel)
+{
+    return panel < p->mp - 1 || !panel ? panel * p->h : (panel - 1) * p->h + p->hs;
 }
 
 /* Where the panels lie: [z][block of K][panel][k][h] for A, [z][block of K][b][panel][k][NR]. */
 MM_INLINE pk_i64 MM(a_at)(const struct MM(plan) *p, pk_i64 z, pk_i64 k0, pk_i64 kc, pk_i64 panel)
 {
-    return z * p->mrows * p->K + k0 * p->mrows + panel * p->h * kc;
+    return z * p->mrows * p->K + k0 * p->mrows + MM(panel_start)(p, panel) * kc;
 }
 
 MM_INLINE pk_i64 MM(b_at)(const struct MM(plan) *p, pk_i64 z, pk_i64 k0, pk_i64 kc, int j,
@@ -584,9 +598,11 @@ static void MM(pack_a_task)(const struct pk_args *g, const struct MM(plan) *p, p
     pk_i64 last = MM(min)(first + MM_GROUP, p->mp);
     for (pk_i64 k0 = 0; k0 < p->K; k0 += MM_KC) {
         pk_i64 kc = MM(min)(MM_KC, p->K - k0);
-        for (pk_i64 i = first; i < last; i++)
-            MM(pack_a)(g, z, i * p->h, p->M - i * p->h, MM(panel_rows)(p, i), k0, kc,
+        for (pk_i64 i = first; i < last; i++) {
+            pk_i64 m = MM(panel_start)(p, i);
+            MM(pack_a)(g, z, m, p->M - m, MM(panel_rows)(p, i), k0, kc,
                        dst + MM(a_at)(p, z, k0, kc, i));
+        }
     }
 }
 
@@ -624,7 +640,7 @@ static void MM(product_task)(const struct pk_args *g, const struct MM(plan) *p, 
 {
     pk_i64 ntask = task % p->ntasks, mtask = task / p->ntasks % p->mtasks;
     pk_i64 z = task / (p->ntasks * p->mtasks);
-    pk_i64 i0 = mtask * p->tp, i1 = MM(min)(i0 + p->tp, p->mp);
+    pk_i64 i0 = mtask * p->tp, i1 = MM(min)(i0 + p->tp, p->mp), m0 = MM(panel_start)(p, i0);
     pk_i64 j0 = ntask * p->tn, j1 = MM(min)(j0 + p->tn, p->np);
     const pk_i64 step = MM_NC / MM_NR;
     MM_ACC_S *la = (MM_ACC_S *)g->local, *lb = la + MM(local_a)(p), *lc = lb + MM(local_b)(p);
@@ -636,9 +652,10 @@ static void MM(product_task)(const struct pk_args *g, const struct MM(plan) *p, 
         pk_i64 kc = MM(min)(MM_KC, p->K - k0);
         int first = kb == 0, last = kb == p->kblocks - 1;
         if (!sa)
-            for (pk_i64 i = i0; i < i1; i++)
-                MM(pack_a)(g, z, i * p->h, p->M - i * p->h, MM(panel_rows)(p, i), k0, kc,
-                           la + (i - i0) * p->h * kc);
+            for (pk_i64 i = i0; i < i1; i++) {
+                pk_i64 m = MM(panel_start)(p, i);
+                MM(pack_a)(g, z, m, p->M - m, MM(panel_rows)(p, i), k0, kc, la + (m - m0) * kc);
+            }
         for (pk_i64 jc = j0; jc < j1; jc += step) {
             pk_i64 jn = MM(min)(step, j1 - jc);
             if (!sb)
@@ -647,8 +664,8 @@ static void MM(product_task)(const struct pk_args *g, const struct MM(plan) *p, 
                         MM(pack_b)(g, b, z, (jc + j) * MM_NR, p->N, k0, kc,
                                    lb + (b * jn + j) * MM_NR * kc);
             for (pk_i64 i = i0; i < i1; i++) {
-                pk_i64 h = MM(panel_rows)(p, i), op = jn * h * MM_NR;
-                const MM_ACC_S *a = sa ? sa + MM(a_at)(p, z, k0, kc, i) : la + (i - i0) * p->h * kc;
+                pk_i64 m = MM(panel_start)(p, i), h = MM(panel_rows)(p, i), op = jn * h * MM_NR;
+                const MM_ACC_S *a = sa ? sa + MM(a_at)(p, z, k0, kc, i) : la + (m - m0) * kc;
                 MM_ACC_S *c = lc;
                 if (p->kblocks > 1)
                     c += MM_NB * MM_NR * p->h * ((jc - j0) * (i1 - i0) + (i - i0) * jn);
@@ -659,8 +676,7 @@ static void MM(product_task)(const struct pk_args *g, const struct MM(plan) *p, 
                                     : lb + (b * jn + j) * MM_NR * kc,
                                  c + b * op + j * h * MM_NR, first);
                 if (last)
-                    MM(finish)(g, p, z, i * p->h, MM(min)(h, p->M - i * p->h), h, jc * MM_NR, jn,
-                               op, c);
+                    MM(finish)(g, p, z, m, MM(min)(h, p->M - m), h, jc * MM_NR, jn, op, c);
             }
         }
     }
@@ -790,6 +806,7 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_ZERO_1
 #undef MM_NAME
 #undef MM_ACC
+#undef MM_AHEAD
 #undef MM_ACC_S
 #undef MM_SUFFIX
 #undef MM_NB

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One matmul kernel for the bench; -D HK_A, HK_B, HK_E (matmul_bench_hooks.h) and MM_* choose it.
+ */
+#include "base/kernel_abi.h"
+#ifdef VEC_H
+#include VEC_H
+#else
+#include "gen/c/prelude/vec.h"
+#endif
+
+#define PK_KERNEL k0
+#define MM_NAME "bench"
+#define MM_ACC vf32
+#define MM_ACC_S float
+#define MM_SUFFIX vf32
+#define MM_NB 1
+#define MM_A_AXIS (HK_A != 3)
+#define MM_B0_AXIS (HK_B == 1 || HK_B == 3 || HK_B == 4 || HK_B == 5)
+#ifndef MM_MR
+#if PK_W == 16
+#define MM_MR 14
+#elif PK_W == 8
+#define MM_MR 6
+#else
+#define MM_MR 4
+#endif
+#endif
+#ifndef MM_NV
+#define MM_NV 2
+#endif
+#ifndef MM_MC
+#define MM_MC 2048
+#endif
+#ifndef MM_IC
+#define MM_IC 1
+#endif
+#ifndef MM_KC
+#define MM_KC 512
+#endif
+#ifndef MM_NC
+#define MM_NC 64
+#endif
+#ifndef MM_SHARE
+#define MM_SHARE 67108864
+#endif
+#include "matmul_bench_hooks.h"
+#ifndef TEMPLATE
+#define TEMPLATE "gen/c/templates/matmul.c"
+#endif
+#include TEMPLATE
+
+static const struct pk_kernel *const kernels[] = {&k0_kernel};
+const struct pk_unit proem_unit = {PK_ABI_VERSION, 1, kernels};
