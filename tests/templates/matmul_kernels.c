@@ -145,8 +145,85 @@
 #include "matmul_hooks.h"
 #include "gen/c/templates/matmul.c"
 
+/* Few rows. */
+#define PK_KERNEL k7
+#define MM_NAME "rows_kk"
+#define MM_ACC vf32
+#define MM_ACC_S float
+#define MM_SUFFIX vf32
+#define MM_NB 1
+#define MM_A_AXIS 1
+#define MM_B0_AXIS 1
+#define MM_MR 8
+#include "matmul_hooks.h"
+#include "gen/c/templates/matmul_rows.c"
+
+#define PK_KERNEL k8
+#define MM_NAME "rows_kn"
+#define MM_ACC vf32
+#define MM_ACC_S float
+#define MM_SUFFIX vf32
+#define MM_NB 1
+#define MM_A_AXIS 1
+#define MM_B0_AXIS 0
+#define MM_MR 6
+#include "matmul_hooks.h"
+#include "gen/c/templates/matmul_rows.c"
+
+#define PK_KERNEL k9
+#define MM_NAME "rows_3b"
+#define MM_ACC vf32
+#define MM_ACC_S float
+#define MM_SUFFIX vf32
+#define MM_NB 3
+#define MM_A_AXIS 0
+#define MM_B0_AXIS 0
+#define MM_B1_AXIS 1
+#define MM_B2_AXIS 0
+#define MM_MR 8
+#include "matmul_hooks.h"
+#include "gen/c/templates/matmul_rows.c"
+
+#define PK_KERNEL k10
+#define MM_NAME "rows_f64"
+#define MM_ACC vf64
+#define MM_ACC_S double
+#define MM_SUFFIX vf64
+#define MM_NB 2
+#define MM_A_AXIS 1
+#define MM_B0_AXIS 1
+#define MM_B1_AXIS 1
+#define MM_MR 2
+#include "matmul_hooks.h"
+#include "gen/c/templates/matmul_rows.c"
+
+#define PK_KERNEL k11
+#define MM_NAME "rows_i32"
+#define MM_ACC vi32
+#define MM_ACC_S int
+#define MM_SUFFIX vi32
+#define MM_NB 1
+#define MM_A_AXIS 1
+#define MM_B0_AXIS 0
+#define MM_MR 4
+#include "matmul_hooks.h"
+#include "gen/c/templates/matmul_rows.c"
+
+#define PK_KERNEL k12
+#define MM_NAME "rows_i64"
+#define MM_ACC vi64
+#define MM_ACC_S long long
+#define MM_SUFFIX vi64
+#define MM_NB 1
+#define MM_A_AXIS 0
+#define MM_B0_AXIS 1
+#define MM_MR 1
+#include "matmul_hooks.h"
+#include "gen/c/templates/matmul_rows.c"
+
 static const struct pk_kernel *const kernels[] = {
-    &k0_kernel, &k1_kernel, &k2_kernel, &k3_kernel, &k4_kernel, &k5_kernel, &k6_kernel,
+    &k0_kernel, &k1_kernel, &k2_kernel, &k3_kernel, &k4_kernel,  &k5_kernel,  &k6_kernel,
+    &k7_kernel, &k8_kernel, &k9_kernel, &k10_kernel, &k11_kernel, &k12_kernel,
 };
 
 const struct pk_unit proem_unit = {PK_ABI_VERSION, sizeof kernels / sizeof *kernels, kernels};
