@@ -13,8 +13,9 @@
 #include <unistd.h>
 
 const char *rt_errno_text(int number, char *buf) {
-    if (strerror_r(number, buf, 128) != 0) memcpy(buf, "unknown error", sizeof "unknown error");
-    return buf;
+    char text[128] = "";
+    bool known = strerror_r(number, text, sizeof text) == 0;
+    return strcpy(buf, known ? text : "unknown error");
 }
 
 bool rt_write_all(int fd, const void *data, size_t n) {

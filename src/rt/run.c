@@ -27,6 +27,8 @@ static enum proem_status check_view(struct rt_exec *x, int b, const struct rt_vi
     if (v->data == NULL && bytes > 0) {
         return err_set(e, PROEM_INVALID, "'%s': its data pointer is null", buffer->name);
     }
+    x->lo[b] = (uintptr_t)v->data + (uintptr_t)lo;
+    x->hi[b] = (uintptr_t)v->data + (uintptr_t)hi;
     return PROEM_OK;
 }
 
