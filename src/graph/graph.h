@@ -222,6 +222,7 @@ enum proem_status graph_verify(const struct graph *g, struct err *e);
 struct dims_binding {
     int n;
     int64_t *value; /* -1: not bound */
+    value_id *from; /* the parameter that bound it, for messages; 0: by name. May be NULL */
 };
 struct dims_binding dims_binding_new(struct arena *a, const struct graph *g);
 enum proem_status dims_bind_name(const struct graph *g, struct dims_binding *b, const char *name,
@@ -235,5 +236,12 @@ bool dims_value(const struct graph *g, const struct dims_binding *b, sx e, int64
 /* Shape of a value under a binding. Errors name the unbound symbol, or a negative dim. */
 enum proem_status dims_shape(const struct graph *g, const struct dims_binding *b, value_id v,
                              int64_t *shape, struct err *e);
+
+/* Bind by the shapes of g->params, in their order, as long as one size leads to another; NULL for a
+ * shape that is not known. */
+enum proem_status dims_bind_params(const struct graph *g, struct dims_binding *b, const int *rank,
+                                   const int64_t *const *shape, struct err *e);
+/* Everything bound? Then: the graph's conditions hold, and each value has a shape. */
+enum proem_status dims_check(const struct graph *g, const struct dims_binding *b, struct err *e);
 
 #endif
