@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * plan_make: lowering, then the scheduler's steps in order (fuse/sched.h).
+ * plan_make: lowering, then the scheduler's steps in order (fuse/sched.h); plan_lowered: the latter.
  */
 #include "fuse/sched.h"
 
@@ -45,8 +45,14 @@ static enum proem_status publish(struct sched *s) {
 
 enum proem_status plan_make(const struct graph *g, const struct plan_options *o, struct plan *out,
                             struct err *e) {
-    *out = (struct plan){.source = g, .prec = o->prec};
-    TRY(opt_lower(g, &out->low, e));
+    struct lowered low;
+    TRY(opt_lower(g, &low, e));
+    return plan_lowered(g, &low, o, out, e);
+}
+
+enum proem_status plan_lowered(const struct graph *g, const struct lowered *low,
+                               const struct plan_options *o, struct plan *out, struct err *e) {
+    *out = (struct plan){.source = g, .low = *low, .prec = o->prec};
     struct sched s = {.plan = out,
                       .g = out->low.graph,
                       .opt = o,

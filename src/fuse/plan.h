@@ -133,4 +133,8 @@ struct plan_options {
 enum proem_status plan_make(const struct graph *g, const struct plan_options *o, struct plan *out,
                             struct err *e);
 
+/* The same for a graph that opt_lower has lowered. */
+enum proem_status plan_lowered(const struct graph *g, const struct lowered *low,
+                               const struct plan_options *o, struct plan *out, struct err *e);
+
 #endif
