@@ -286,6 +286,8 @@ const char *fmt_double(char *buf, double v) {
         snprintf(buf, 32, "%.*g", digits, v);
         if (strtod(buf, NULL) == v) break;
     }
+    /* a whole number reads better without an exponent: 30.0, not 3e+01 */
+    if (strchr(buf, 'e') != NULL && fabs(v) >= 1 && fabs(v) < 1e16) snprintf(buf, 32, "%.0f", v);
     uselocale(old);
     freelocale(c);
     if (strpbrk(buf, ".e") == NULL) strcat(buf, ".0");
