@@ -81,12 +81,15 @@ enum proem_status rt_arena_plan(const struct allocator *alloc, struct rt_item *i
     if (r == NULL || placed == NULL) {
         s = err_nomem(e);
     } else {
+        int used = 0;
         for (int i = 0; i < n; i++) {
             int64_t b = items[i].bytes;
+            items[i].offset = 0;
+            if (b == 0) continue;
             int64_t rounded = b > 0 && b <= INT64_MAX - ALIGN ? (b + ALIGN - 1) / ALIGN * ALIGN : 0;
-            r[i] = (struct ranked){.item = &items[i], .bytes = rounded, .index = i};
+            r[used++] = (struct ranked){.item = &items[i], .bytes = rounded, .index = i};
         }
-        s = place(r, placed, n, total, e);
+        s = place(r, placed, used, total, e);
     }
     mem_free(alloc, r, count, sizeof *r);
     mem_free(alloc, placed, count, sizeof *placed);

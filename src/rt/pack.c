@@ -11,9 +11,16 @@
 
 #include <string.h>
 
+#define GUARD 64u
+
+/* With poison there are bytes behind a packed operand that must stay as they are. */
+static size_t guard_of(const struct rt_program *p) {
+    return p->desc.poison ? GUARD : 0;
+}
+
 void rt_blob_drop(struct rt_program *p, struct rt_blob *b) {
     if (b == NULL || --b->refs > 0) return;
-    mem_free(p->alloc, b->data, (size_t)b->bytes, 1);
+    mem_free(p->alloc, b->data, (size_t)b->bytes + guard_of(p), 1);
     mem_free(p->alloc, b->key, b->n_key, sizeof *b->key);
     mem_free(p->alloc, b, 1, sizeof *b);
 }
@@ -52,15 +59,23 @@ struct packing {
 static void pack_task(void *user, int worker, int64_t i) {
     const struct packing *p = user;
     struct pk_args a = *p->args;
-    a.local = (char *)a.local + (size_t)worker * p->local_stride;
+    if (p->local_stride > 0) a.local = (char *)a.local + (size_t)worker * p->local_stride;
     p->kernel->pack(&a, p->operand, i, p->dst);
+}
+
+static bool wrote_past_end(const struct rt_program *p, const struct rt_blob *b) {
+    const unsigned char *end = (const unsigned char *)b->data + b->bytes;
+    for (size_t i = 0; i < guard_of(p); i++) {
+        if (end[i] != 0xFF) return true;
+    }
+    return false;
 }
 
 static enum proem_status make_blob(struct rt_program *p, struct rt_pool *pool, struct packing *job,
                                    const int64_t *key, size_t n_key, struct rt_blob **out,
                                    struct err *e) {
     int64_t bytes = job->kernel->packed_bytes(job->args, job->operand);
-    if (bytes < 0) {
+    if (bytes < 0 || bytes > INT64_MAX / 4) {
         return err_set(e, PROEM_NOMEM, "kernel '%s': operand %d packed is beyond 64 bits",
                        job->kernel->name, job->operand);
     }
@@ -68,18 +83,20 @@ static enum proem_status make_blob(struct rt_program *p, struct rt_pool *pool, s
     if (b == NULL) return err_nomem(e);
     *b = (struct rt_blob){.refs = 1, .n_key = n_key, .bytes = bytes};
     b->key = mem_alloc(p->alloc, n_key, sizeof *key);
-    if (bytes > 0) b->data = mem_alloc(p->alloc, (size_t)bytes, 1);
+    if (bytes > 0) b->data = mem_alloc(p->alloc, (size_t)bytes + guard_of(p), 1);
     if (b->key == NULL || (bytes > 0 && b->data == NULL)) {
         rt_blob_drop(p, b);
         return err_nomem(e);
     }
     memcpy(b->key, key, n_key * sizeof *key);
-    job->dst = b->data;
-    if (bytes > 0) {
-        rt_parallel(pool, job->kernel->pack_tasks(job->args, job->operand), pack_task, job, false);
-    }
     *out = b;
-    return PROEM_OK;
+    if (bytes == 0) return PROEM_OK;
+    if (p->desc.poison) memset(b->data, 0xFF, (size_t)bytes + GUARD);
+    job->dst = b->data;
+    rt_parallel(pool, job->kernel->pack_tasks(job->args, job->operand), pack_task, job, false);
+    if (!wrote_past_end(p, b)) return PROEM_OK;
+    return err_set(e, PROEM_INTERNAL, "kernel '%s' wrote past the end of packed operand %d",
+                   job->kernel->name, job->operand);
 }
 
 enum proem_status rt_pack_operand(struct rt_program *p, struct rt_pool *pool, int step, int o,

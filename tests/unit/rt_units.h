@@ -62,9 +62,9 @@ static inline struct rt_source unit_source(const char *name, const char *text) {
 /* A new directory; removed by remove_tree. */
 static inline char *new_dir(void) {
     char *dir = malloc(64);
-    assert_non_null(dir);
+    if (dir == NULL) abort();
     strcpy(dir, "/tmp/proem-test-XXXXXX");
-    assert_non_null(mkdtemp(dir));
+    if (mkdtemp(dir) == NULL) abort();
     return dir;
 }
 

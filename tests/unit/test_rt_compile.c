@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Units of C text to loaded modules: compiler, its failures, the disk cache, several processes.
  */
+#define _XOPEN_SOURCE 700 /* SIGXFSZ, S_ISVTX */
 #include "rt_units.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -525,6 +527,40 @@ static void unusable_caches_do_no_harm(void **state) {
     remove_tree(dir);
 }
 
+/* As on a full disk: the write stops half-way. */
+static void half_written_entries_vanish(void **state) {
+    (void)state;
+    static char data[5000];
+    char *dir = new_dir();
+    char key[RT_KEY_TEXT] = "0123456789abcdef0123456789abcdef";
+    struct rlimit old, low;
+    struct rt_cache c;
+    struct str file;
+    int64_t entries, bytes;
+    str_init(&file, &allocator_default);
+    rt_cache_init(&c, &allocator_default, dir, 1 << 30);
+    assert_true(rt_cache_open(&c));
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    low = old;
+    low.rlim_cur = 1000;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+    bool stored = rt_cache_store(&c, key, RT_CACHE_UNIT, data, sizeof data, &file);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    signal(SIGXFSZ, handler);
+    assert_false(stored);
+    assert_false(rt_cache_find(&c, key, RT_CACHE_UNIT, &file, NULL));
+    assert_true(rt_cache_store(&c, key, RT_CACHE_UNIT, data, sizeof data, &file));
+    assert_true(rt_cache_find(&c, key, RT_CACHE_UNIT, &file, NULL));
+    rt_cache_measure(&c, &entries, &bytes);
+    assert_int_equal(entries, 1);
+    assert_int_equal(unlink(str_text(&file)), 0);
+    assert_int_equal(rmdir(dir), 0); /* no temporary file is left */
+    str_free(&file);
+    rt_cache_free(&c);
+    free(dir);
+}
+
 static void cache_below_an_open_directory_is_not_used(void **state) {
     (void)state;
     char *dir = new_dir();
@@ -802,6 +838,7 @@ int main(void) {
         cmocka_unit_test(damaged_entries_are_replaced),
         cmocka_unit_test(entry_that_does_not_load),
         cmocka_unit_test(unusable_caches_do_no_harm),
+        cmocka_unit_test(half_written_entries_vanish),
         cmocka_unit_test(cache_below_an_open_directory_is_not_used),
         cmocka_unit_test(makes_its_directory),
         cmocka_unit_test(default_directories),

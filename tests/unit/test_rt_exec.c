@@ -48,6 +48,10 @@ static const char kernels_text[] =
     "    for (pk_i64 j = 0; j < a->sym[1]; j++) wt[j * a->sym[0] + i] = w[i * a->sym[1] + j];\n}\n"
     "static const struct pk_kernel k_gemv =\n"
     "    {\"gemv\", 1, 1, none, none, blocks, gemv, 0, w_bytes, w_tasks, w_pack};\n"
+    "static void over_pack(const struct pk_args *a, int o, pk_i64 i, void *dst) {\n"
+    "    ((float *)dst)[a->sym[0] * a->sym[1]] = 1;\n}\n"
+    "static const struct pk_kernel k_overpack =\n"
+    "    {\"overpack\", 1, 1, none, none, blocks, gemv, 0, w_bytes, w_tasks, over_pack};\n"
     /* pick: out[i] = in[i], which must be in 0..9 */
     "static int pick_check(const struct pk_args *a, struct pk_fault *f) {\n"
     "    const float *in = a->buf[0];\n"
@@ -74,8 +78,9 @@ static const char kernels_text[] =
     "static pk_i64 wrong(const struct pk_args *a) { return -1; }\n"
     "static const struct pk_kernel k_wrong = {\"wrong\", 1, 0, wrong, none, one, nothing};\n"
     "static const struct pk_kernel *const list[] =\n"
-    "    {&k_inc, &k_sums, &k_gemv, &k_pick, &k_over, &k_copy, &k_nothing, &k_wrong};\n"
-    "const struct pk_unit proem_unit = {PK_ABI_VERSION, 8, list};\n";
+    "    {&k_inc, &k_sums, &k_gemv, &k_pick, &k_over, &k_copy, &k_nothing, &k_wrong,\n"
+    "     &k_overpack};\n"
+    "const struct pk_unit proem_unit = {PK_ABI_VERSION, 9, list};\n";
 
 struct fixture {
     struct rt *rt;
@@ -600,6 +605,33 @@ static void constants_are_packed_once(void **state) {
     rt_pool_free(pool);
 }
 
+static void packing_past_the_end_is_seen(void **state) {
+    static float w[ROWS * COLS], x[COLS], out[ROWS];
+    struct gemv g;
+    struct rt_pool *pool = new_pool(2);
+    make_gemv(state, &g);
+    g.desc.poison = true;
+    fill_gemv(w, x, 1);
+    for (int bad = 0; bad < 2; bad++) {
+        struct rt_program *p;
+        struct rt_exec *a;
+        struct pk_kernel k = *kernel(state, "gemv");
+        if (bad != 0) k.pack = kernel(state, "overpack")->pack;
+        g.step.kernel = &k;
+        assert_ok(rt_program_new(&allocator_default, &g.desc, &p, e));
+        assert_ok(rt_exec_new(p, pool, &a, e));
+        if (bad != 0) {
+            assert_fails(run_gemv(a, w, NULL, x, out, e), PROEM_INTERNAL, "packed operand 0");
+        } else {
+            assert_ok(run_gemv(a, w, NULL, x, out, e));
+            assert_true(gemv_is(out, w, x));
+        }
+        rt_exec_free(a);
+        rt_program_free(p);
+    }
+    rt_pool_free(pool);
+}
+
 static void strided_constants_are_copied_once(void **state) {
     static float wt[ROWS * COLS], w[ROWS * COLS], x[COLS], out[ROWS];
     static const int64_t strides[2] = {1, ROWS};
@@ -730,6 +762,7 @@ int main(void) {
         cmocka_unit_test(poison_shows_what_nobody_wrote),
         cmocka_unit_test(guards_show_writes_past_an_end),
         cmocka_unit_test(constants_are_packed_once),
+        cmocka_unit_test(packing_past_the_end_is_seen),
         cmocka_unit_test(strided_constants_are_copied_once),
         cmocka_unit_test(runs_from_several_threads),
         cmocka_unit_test(survives_lack_of_memory),
