@@ -16,70 +16,6 @@
 #ifndef BENCH_HOOKS_ONCE
 #define BENCH_HOOKS_ONCE
 #define HKI static inline __attribute__((always_inline, unused))
-typedef float bh_uf32 __attribute__((vector_size(4 * PK_W), aligned(1), may_alias));
-typedef char bh_v16qi __attribute__((vector_size(16)));
-typedef short bh_v8hi __attribute__((vector_size(16)));
-typedef float bh_v4sf __attribute__((vector_size(16)));
-typedef signed char bh_vi8 __attribute__((vector_size(PK_W)));
-
-HKI vf32 bh_load(const float *p)
-{
-    return *(const bh_uf32 *)p;
-}
-HKI vf32 bh_load_n(const float *p, int n)
-{
-    float t[PK_W] = {0};
-    for (int i = 0; i < n; i++)
-        t[i] = p[i];
-    return bh_load(t);
-}
-HKI vi32 bh_i8(const signed char *p)
-{
-#if defined __clang__ || PK_W == 4
-    bh_vi8 v;
-    __builtin_memcpy(&v, p, PK_W);
-    return __builtin_convertvector(v, vi32);
-#else
-    bh_v16qi v = {0};
-    __builtin_memcpy(&v, p, PK_W);
-#if PK_W == 16
-    return (vi32)__builtin_ia32_pmovsxbd512_mask(v, (vi32){0}, (unsigned short)-1);
-#else
-    return (vi32)__builtin_ia32_pmovsxbd256(v);
-#endif
-#endif
-}
-HKI vi32 bh_u8(const unsigned char *p)
-{
-    return bh_i8((const signed char *)p) & 255;
-}
-HKI vi32 bh_i8_n(const signed char *p, int n)
-{
-    signed char t[PK_W] = {0};
-    for (int i = 0; i < n; i++)
-        t[i] = p[i];
-    return bh_i8(t);
-}
-HKI vf32 bh_cvt(vi32 v)
-{
-    return __builtin_convertvector(v, vf32);
-}
-HKI float bh_f16(const void *p)
-{
-#ifdef __F16C__
-    short s;
-    __builtin_memcpy(&s, p, 2);
-    bh_v8hi h = {s};
-    return ((bh_v4sf)__builtin_ia32_vcvtph2ps(h))[0];
-#else
-    unsigned short s;
-    __builtin_memcpy(&s, p, 2);
-    unsigned u = (unsigned)(s & 0x7fff) << 13;
-    float f;
-    __builtin_memcpy(&f, &u, 4);
-    return (s & 0x8000 ? -1 : 1) * f * 0x1p112f;
-#endif
-}
 /* tanh form of gelu; exp by a polynomial of degree 6, 2^n put together from bits. */
 HKI vf32 bh_gelu(vf32 x)
 {
@@ -127,7 +63,7 @@ HKI vf32 HK(a_value)(const struct pk_args *g, const struct HK(a_row) *r, pk_i64 
 {
     (void)z, (void)m;
     const float *p = r->p + (HK_A == 3 ? k * g->sym[0] : k);
-    vf32 v = n == PK_W ? bh_load(p) : bh_load_n(p, n);
+    vf32 v = n == PK_W ? pk_ld_f32(p, 0) : pk_ldn_f32(p, 0, n);
 #if HK_A == 1
     v = (vf32)((vi32)v & (vi32)(v > 0.f));
 #endif
@@ -152,7 +88,7 @@ HKI struct HK(b0_row) HK(b0_row_init)(const struct pk_args *g, pk_i64 z, pk_i64 
     r.p += n * K * 4;
 #elif HK_B == 2
     r.p += n;
-    r.scales = cnt == PK_W ? bh_load(scale + n) : bh_load_n(scale + n, cnt);
+    r.scales = cnt == PK_W ? pk_ld_f32(scale, n) : pk_ldn_f32(scale, n, cnt);
 #elif HK_B == 3
     r.p += n * K;
     r.scale = scale[n];
@@ -169,24 +105,24 @@ HKI vf32 HK(b0_value)(const struct pk_args *g, const struct HK(b0_row) *r, pk_i6
     (void)z, (void)n, (void)g;
 #if HK_B == 0
     const float *p = (const float *)r->p + k * g->sym[1];
-    return cnt == PK_W ? bh_load(p) : bh_load_n(p, cnt);
+    return cnt == PK_W ? pk_ld_f32(p, 0) : pk_ldn_f32(p, 0, cnt);
 #elif HK_B == 1
     const float *p = (const float *)r->p + k;
-    return cnt == PK_W ? bh_load(p) : bh_load_n(p, cnt);
+    return cnt == PK_W ? pk_ld_f32(p, 0) : pk_ldn_f32(p, 0, cnt);
 #elif HK_B == 2
     const signed char *p = (const signed char *)r->p + k * g->sym[1];
-    return bh_cvt(cnt == PK_W ? bh_i8(p) : bh_i8_n(p, cnt)) * r->scales;
+    return pk_cvt_vi32_vf32(cnt == PK_W ? pk_ld_i8(p, 0) : pk_ldn_i8(p, 0, cnt)) * r->scales;
 #elif HK_B == 3
     const signed char *p = (const signed char *)r->p + k;
-    return bh_cvt(cnt == PK_W ? bh_i8(p) : bh_i8_n(p, cnt)) * pk_set_vf32(r->scale);
+    return pk_cvt_vi32_vf32(cnt == PK_W ? pk_ld_i8(p, 0) : pk_ldn_i8(p, 0, cnt)) * pk_set_vf32(r->scale);
 #elif HK_B == 4
     const unsigned char *b = r->p + k / 32 * 34;
     const signed char *p = (const signed char *)b + 2 + k % 32;
-    return bh_cvt(cnt == PK_W ? bh_i8(p) : bh_i8_n(p, cnt)) * pk_set_vf32(bh_f16(b));
+    return pk_cvt_vi32_vf32(cnt == PK_W ? pk_ld_i8(p, 0) : pk_ldn_i8(p, 0, cnt)) * pk_ld1_f16(b, 0);
 #elif HK_B == 5
     const unsigned char *b = r->p + k / 32 * 18;
-    vi32 q = bh_u8(b + 2 + k % 16) >> (k % 32 / 16 * 4) & 15;
-    return bh_cvt(q - 8) * pk_set_vf32(bh_f16(b));
+    vi32 q = (vi32)(pk_ld_u8(b + 2, k % 16) >> (unsigned)(k % 32 / 16 * 4) & 15);
+    return pk_cvt_vi32_vf32(q - 8) * pk_ld1_f16(b, 0);
 #endif
 }
 
@@ -206,18 +142,14 @@ HKI void HK(c_store)(const struct pk_args *g, const struct HK(c_row) *r, pk_i64 
 #if HK_E == 1
     const float *bias = (const float *)g->buf[4] + n, *res = (const float *)g->buf[5] + r->at + n;
     if (cnt == PK_W)
-        acc = bh_gelu(acc + bh_load(bias)) + bh_load(res);
+        acc = bh_gelu(acc + pk_ld_f32(bias, 0)) + pk_ld_f32(res, 0);
     else
-        acc = bh_gelu(acc + bh_load_n(bias, cnt)) + bh_load_n(res, cnt);
+        acc = bh_gelu(acc + pk_ldn_f32(bias, 0, cnt)) + pk_ldn_f32(res, 0, cnt);
 #endif
-    if (cnt == PK_W) {
-        *(bh_uf32 *)out = acc;
-        return;
-    }
-    float t[PK_W];
-    __builtin_memcpy(t, &acc, sizeof t);
-    for (int i = 0; i < cnt; i++)
-        out[i] = t[i];
+    if (cnt == PK_W)
+        pk_st_f32(out, 0, acc);
+    else
+        pk_stn_f32(out, 0, acc, cnt);
 }
 
 #undef HK

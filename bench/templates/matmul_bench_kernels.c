@@ -3,11 +3,9 @@
  * One matmul kernel for the bench; -D HK_A, HK_B, HK_E (matmul_bench_hooks.h) and MM_* choose it.
  */
 #include "base/kernel_abi.h"
-#ifdef VEC_H
-#include VEC_H
-#else
 #include "gen/c/prelude/vec.h"
-#endif
+#include "gen/c/prelude/convert.h"
+#include "gen/c/prelude/memory.h"
 
 #define PK_KERNEL k0
 #define MM_NAME "bench"

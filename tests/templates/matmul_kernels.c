@@ -4,11 +4,9 @@
  * object by the templates' test, for each compiler and instruction set.
  */
 #include "base/kernel_abi.h"
-#ifdef VEC_H
-#include VEC_H
-#else
 #include "gen/c/prelude/vec.h"
-#endif
+#include "gen/c/prelude/convert.h"
+#include "gen/c/prelude/memory.h"
 
 #if PK_W >= 8
 #define ROWS_MAX 8
