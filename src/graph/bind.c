@@ -215,6 +215,9 @@ static enum proem_status check_dim(const struct graph *g, const struct dims_bind
     int64_t is;
     if (!dims_value(g, b, dim, &is)) return no_value(g, b, dim, v->name, index, e);
     if (is == want) return PROEM_OK;
+    if (sx_is_const(g->sx, dim, NULL))
+        return err_set(e, PROEM_INVALID, "%s: dim %d is %lld instead of %lld", v->name, index,
+                       (long long)want, (long long)is);
     struct texts t = texts_begin(g);
     dim_print(g, dim, &t.a);
     const char *comma = ": ";
@@ -230,20 +233,105 @@ static enum proem_status check_dim(const struct graph *g, const struct dims_bind
                                  str_text(&t.b)));
 }
 
-/* A dim linear in its one unbound symbol: coef*s + rest = want. */
+/* (c*s + r) / d in the unbound symbol s, d > 0. */
+struct line {
+    int64_t c, r, d;
+};
+
+static bool mul_to(int64_t *a, int64_t b) {
+    if (*a == 0 || b == 0) {
+        *a = 0;
+        return true;
+    }
+    int64_t x = *a, most = INT64_MAX;
+    if (x == INT64_MIN || b == INT64_MIN || (x < 0 ? -x : x) > most / (b < 0 ? -b : b))
+        return false;
+    *a = x * b;
+    return true;
+}
+
+static bool add_to(int64_t *a, int64_t b) {
+    if (b >= 0 ? *a > INT64_MAX - b : *a < INT64_MIN - b) return false;
+    *a += b;
+    return true;
+}
+
+static bool is_exact(const struct graph *g, sx a, sx b) {
+    for (size_t i = 0; i < g->checks.n; i++) {
+        const struct dim_check *c = &g->checks.at[i];
+        if (c->kind == DIM_DIVIDES && c->a == a && c->b == b) return true;
+    }
+    return false;
+}
+
+static bool combine(const struct graph *g, sx e, struct line a, struct line b, struct line *out) {
+    switch (sx_kind(g->sx, e)) {
+    case SX_ADD:
+        if (!mul_to(&a.c, b.d) || !mul_to(&a.r, b.d) || !mul_to(&b.c, a.d) || !mul_to(&b.r, a.d))
+            return false;
+        if (!add_to(&a.c, b.c) || !add_to(&a.r, b.r) || !mul_to(&a.d, b.d)) return false;
+        break;
+    case SX_MUL:
+        if (a.c != 0 && b.c != 0) return false;
+        if (a.c == 0) {
+            struct line t = a;
+            a = b;
+            b = t;
+        }
+        if (!mul_to(&a.c, b.r) || !mul_to(&a.r, b.r) || !mul_to(&a.d, b.d)) return false;
+        break;
+    case SX_DIV: /* written with `/`, so it leaves no rest */
+        if (!is_exact(g, sx_arg(g->sx, e, 0), sx_arg(g->sx, e, 1))) return false;
+        if (b.c != 0 || b.d != 1 || b.r <= 0 || !mul_to(&a.d, b.r)) return false;
+        break;
+    case SX_MOD:
+    case SX_CONST:
+    case SX_SYM:
+    case SX_VAR:
+    case SX_LOOK: return false;
+    }
+    *out = a;
+    return true;
+}
+
+/* e as a line in s. Reads the pool only, so that programs can bind their sizes in several threads.
+ */
+static bool line_of(const struct graph *g, const struct dims_binding *b, sx e, sx s,
+                    struct line *out) {
+    struct line sum, next;
+    if (e == s) {
+        *out = (struct line){1, 0, 1};
+        return true;
+    }
+    if (!sx_has(g->sx, e, s)) {
+        *out = (struct line){0, 0, 1};
+        return dims_value(g, b, e, &out->r);
+    }
+    if (!line_of(g, b, sx_arg(g->sx, e, 0), s, &sum)) return false;
+    for (int i = 1; i < sx_args(g->sx, e); i++)
+        if (!line_of(g, b, sx_arg(g->sx, e, i), s, &next) || !combine(g, e, sum, next, &sum))
+            return false;
+    *out = sum;
+    return true;
+}
+
+/* A dim linear in its one unbound symbol: (c*s + r)/d = want. */
 static enum proem_status solve(const struct graph *g, struct dims_binding *b, value_id param,
                                int index, sx symbol, int64_t want, struct err *e) {
     const struct value *v = graph_value(g, param);
-    sx coef, rest, dim = v->dims[index];
-    int64_t c, r;
+    sx dim = v->dims[index];
+    struct line l;
+    int64_t rhs = want;
     int i = symbol_index(g, symbol);
-    if (i >= b->n || !sx_linear(g->sx, dim, symbol, &coef, &rest)) return PROEM_OK;
-    if (!dims_value(g, b, coef, &c) || !dims_value(g, b, rest, &r)) return PROEM_OK;
-    if (c == 0) return PROEM_OK; /* any size fits here, if another dim gives it */
-    bool fits = r >= 0 ? want >= INT64_MIN + r : want <= INT64_MAX + r;
-    int64_t d = fits ? want - r : 0;
-    fits = fits && d % c == 0 && (d == 0 || (d < 0) == (c < 0)) && !(c == -1 && d == INT64_MIN);
-    if (fits) return bind_symbol(g, b, i, d / c, param, e);
+    if (i >= b->n || !line_of(g, b, dim, symbol, &l)) return PROEM_OK;
+    if (l.c == 0) return PROEM_OK; /* any size fits here, if another dim gives it */
+    bool fits = mul_to(&rhs, l.d) && l.r != INT64_MIN && add_to(&rhs, -l.r) && l.c != INT64_MIN;
+    if (fits && l.c < 0) {
+        l.c = -l.c;
+        fits = mul_to(&rhs, -1);
+    }
+    fits = fits && rhs >= 0 && rhs % l.c == 0;
+    if (fits) return bind_symbol(g, b, i, rhs / l.c, param, e);
     struct texts t = texts_begin(g);
     dim_print(g, dim, &t.a);
     return texts_end(&t, err_set(e, PROEM_INVALID, "%s: dim %d is %lld, but %s is that for no %s",
@@ -269,7 +357,7 @@ enum proem_status dims_bind_param(const struct graph *g, struct dims_binding *b,
             if (n == 1) TRY(solve(g, b, param, i, symbol, shape[i], e));
         }
     }
-    return arena_ok(g->arena) ? PROEM_OK : err_nomem(e);
+    return PROEM_OK;
 }
 
 static int count_bound(const struct dims_binding *b) {
@@ -298,7 +386,7 @@ static enum proem_status check_condition(const struct graph *g, const struct dim
     int64_t x, y;
     if (!dims_value(g, b, c->a, &x)) return no_value(g, b, c->a, "a condition on sizes", 0, e);
     if (!dims_value(g, b, c->b, &y)) return no_value(g, b, c->b, "a condition on sizes", 0, e);
-    if (c->kind == DIM_DIVIDES ? y != 0 && x % y == 0 : x <= y) return PROEM_OK;
+    if (c->kind == DIM_DIVIDES ? y > 0 && x % y == 0 : x <= y) return PROEM_OK;
     struct texts t = texts_begin(g);
     dim_print(g, c->a, &t.a);
     dim_print(g, c->b, &t.b);

@@ -889,7 +889,7 @@ static void check_world(struct world *w, int root) {
 static void random_values(void **state) {
     (void)state;
     struct world w;
-    for (int i = 0; i < 6000; i++) {
+    for (int i = 0; i < 4000; i++) {
         w.n = 0;
         if (i % 500 == 0) {
             if (i > 0) end(&w.f);
@@ -906,7 +906,7 @@ static void random_values(void **state) {
 static void random_substitutions(void **state) {
     (void)state;
     struct world w;
-    for (int i = 0; i < 3000; i++) {
+    for (int i = 0; i < 2000; i++) {
         w.n = 0;
         if (i % 500 == 0) {
             if (i > 0) end(&w.f);
