@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT
+ * In: two matrices as views with intervals. Out: their product in f64, rounded, with intervals.
+ *
+ * A tile of the result is a set of passes over K, each a product of two matrices of doubles decoded
+ * on the fly: the values; the magnitudes (for the bound of summation in f32); and, if an operand is
+ * not exact, midpoints and radii (midpoint-radius arithmetic: S. M. Rump, "Fast and parallel
+ * interval arithmetic", BIT 39, 1999). B is packed in blocks of KB x NB; the innermost loop has a
+ * constant length. An element's sum runs over k in one order, whatever the tiling or the number of
+ * threads.
+ */
+#include "eval/gemm.h"
+
+#define NB 128
+#define KB 256
+#define MB 128
+
+enum part { PART_VALUE, PART_MID, PART_ABS_MID, PART_RAD, PART_MAG, PART_SUP };
+enum { SUM_VALUE, SUM_MAG, SUM_MID, SUM_RAD, SUM_COUNT };
+
+struct pass {
+    enum part a, b;
+    int sum;
+};
+
+struct gemm_slot {
+    double b[KB * NB];
+    double a[KB];
+    double lo[KB], hi[KB];
+    double sum[SUM_COUNT][MB * NB];
+    int64_t int_a[MB], int_b[MB * NB]; /* for integers beyond 8 bits */
+    uint64_t int_sum[MB * NB];
+};
+
+struct gemm_engine {
+    struct ev *ev;
+    bool is_int;   /* integer operands: no rounding, wrapping */
+    bool wide_int; /* products do not fit a double: int64 arithmetic */
+    bool track, mag;
+    bool loose; /* an operand is not exact: midpoints and radii are needed */
+    enum dtype wide;
+    int n_passes;
+    struct pass pass[5];
+    struct gemm_slot *slots;
+    const struct gemm *g; /* the running problem */
+    int64_t m, n, k;
+    double *grid_a, *grid_b; /* common grid of each row of a and column of b; 0: not exact */
+    int64_t grid_a_cap, grid_b_cap;
+};
+
+/* ---- decoding -------------------------------------------------------------------------------- */
+
+/* One element's midpoint and radius; what is unbounded has an infinite radius. */
+static void mid_rad(double lo, double hi, double *mid, double *rad) {
+    if (lo == hi || isnan(lo)) {
+        *mid = lo;
+        *rad = 0;
+    } else if (isinf(lo) || isinf(hi)) {
+        *mid = 0;
+        *rad = INF;
+    } else {
+        *mid = lo + (hi - lo) * 0.5;
+        *rad = fmax(hi - *mid, *mid - lo);
+    }
+}
+
+static void read_part(const struct tensor *t, int64_t start, int64_t n, enum part part, double *lo,
+                      double *hi, double *out) {
+    if (part == PART_VALUE || part == PART_MAG) {
+        read_doubles(t, start, n, part == PART_MAG ? CH_MAG : -1, out);
+        return;
+    }
+    read_doubles(t, start, n, CH_LO, lo);
+    read_doubles(t, start, n, CH_HI, hi);
+    for (int64_t i = 0; i < n; i++) {
+        double mid, rad;
+        mid_rad(lo[i], hi[i], &mid, &rad);
+        out[i] = part == PART_MID       ? mid
+                 : part == PART_RAD     ? rad
+                 : part == PART_ABS_MID ? fabs(mid)
+                                        : fabs(mid) + rad;
+    }
+}
+
+/* ---- the inner loops ------------------------------------------------------------------------- */
+
+static void add_rows4(double *restrict c, const double *restrict b, const double *restrict a) {
+    double a0 = a[0], a1 = a[1], a2 = a[2], a3 = a[3];
+    for (int j = 0; j < NB; j++) {
+        c[j] += (a0 * b[j] + a1 * b[NB + j]) + (a2 * b[2 * NB + j] + a3 * b[3 * NB + j]);
+    }
+}
+
+static void pack_b(const struct gemm_engine *e, struct gemm_slot *s, enum part part, int64_t k0,
+                   int64_t kn, int64_t n0, int64_t nn) {
+    for (int64_t k = 0; k < kn; k++) {
+        double *row = s->b + k * NB;
+        read_part(&e->g->b, (k0 + k) * e->n + n0, nn, part, s->lo, s->hi, row);
+        for (int64_t j = nn; j < NB; j++) {
+            row[j] = 0;
+        }
+    }
+    int64_t padded = (kn + 3) / 4 * 4;
+    memset(s->b + kn * NB, 0, (size_t)((padded - kn) * NB) * sizeof(double));
+}
+
+static void run_pass(const struct gemm_engine *e, struct gemm_slot *s, const struct pass *p,
+                     int64_t m0, int64_t mn, int64_t n0, int64_t nn) {
+    double *sum = s->sum[p->sum];
+    for (int64_t k0 = 0; k0 < e->k; k0 += KB) {
+        int64_t kn = e->k - k0 < KB ? e->k - k0 : KB;
+        pack_b(e, s, p->b, k0, kn, n0, nn);
+        for (int64_t i = 0; i < mn; i++) {
+            read_part(&e->g->a, (m0 + i) * e->k + k0, kn, p->a, s->lo, s->hi, s->a);
+            for (int64_t k = kn; k % 4 != 0; k++) {
+                s->a[k] = 0;
+            }
+            for (int64_t k = 0; k < kn; k += 4) {
+                add_rows4(sum + i * NB, s->b + k * NB, s->a + k);
+            }
+        }
+    }
+}
+
+static void int_tile(const struct gemm_engine *e, struct gemm_slot *s, int64_t m0, int64_t mn,
+                     int64_t n0, int64_t nn) {
+    int64_t *a = s->int_a, *b = s->int_b;
+    uint64_t *c = s->int_sum;
+    memset(c, 0, sizeof s->int_sum);
+    for (int64_t k0 = 0; k0 < e->k; k0 += MB) {
+        int64_t kn = e->k - k0 < MB ? e->k - k0 : MB;
+        for (int64_t k = 0; k < kn; k++) {
+            read_ints(&e->g->b, (k0 + k) * e->n + n0, nn, b + k * NB);
+        }
+        for (int64_t i = 0; i < mn; i++) {
+            read_ints(&e->g->a, (m0 + i) * e->k + k0, kn, a);
+            for (int64_t k = 0; k < kn; k++) {
+                for (int64_t j = 0; j < nn; j++) {
+                    c[i * NB + j] += (uint64_t)a[k] * (uint64_t)b[k * NB + j];
+                }
+            }
+        }
+    }
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+struct iv dot_range(enum dtype wide, double mid, double rad, double abs, double n, double grid) {
+    if (isnan(mid) || isnan(abs))
+        return isnan(mid) && rad == 0 ? (struct iv){QNAN, QNAN} : iv_any();
+    if (isinf(mid) && rad == 0) return iv_point(mid);
+    if (!isfinite(mid) || !isfinite(rad) || !isfinite(abs)) return iv_any();
+    if (wide == DT_F32 && grid >= 0x1p-149 && abs <= 0x1p24 * grid && rad == 0)
+        return iv_point(mid);
+    if (n == 0) return iv_point(mid);
+    double u = unit_of(wide);
+    double err = gamma_bound(n + 6, u) * abs + gamma_bound(2 * n + 8, 0x1p-53) * (abs + rad);
+    err += n * (wide == DT_F64 ? 0x1p-1074 : 0x1p-149) + rad;
+    if (wide == DT_F32 && abs >= 0x1.fffffep127) return iv_any();
+    return (struct iv){mid - err, mid + err};
+}
+
+static void store_int(const struct gemm_engine *e, int64_t at, int64_t value, double mid,
+                      double rad) {
+    struct tensor *out = e->g->out;
+    bool small = !e->wide_int;
+    if (small) value = elem_cast(DT_I64, (union scalar){.i = value}, DT_I32, false).i;
+    union scalar v =
+        elem_cast(small ? DT_I32 : DT_I64, (union scalar){.i = value}, out->dtype, false);
+    elem_store(out->dtype, out->store->data, at, v);
+    if (!e->track) return;
+    struct iv r = iv_point(dtype_is_float(out->dtype) ? v.f : (double)v.i);
+    if (rad > 0 || isnan(rad)) {
+        r = iv_grow((struct iv){mid - rad, mid + rad}, 0x1p-40, 0);
+        r = iv_cast(DT_I64, small ? DT_I32 : DT_I64, false, false, e->ev->mode, r);
+        r = iv_cast(small ? DT_I32 : DT_I64, out->dtype, false, false, e->ev->mode, r);
+    }
+    out->store->ch[CH_LO][at] = r.lo;
+    out->store->ch[CH_HI][at] = r.hi;
+    if (e->mag) out->store->ch[CH_MAG][at] = iv_mag(r);
+}
+
+static void store_float(const struct gemm_engine *e, const struct gemm_slot *s, int64_t i,
+                        int64_t row, int64_t col) {
+    struct tensor *out = e->g->out;
+    int64_t at = e->g->at + row * e->n + col;
+    bool has_bias = e->g->bias.store != NULL;
+    double bias = 0, value = s->sum[SUM_VALUE][i];
+    if (has_bias) read_doubles(&e->g->bias, col, 1, -1, &bias);
+    double rounded = round_to(out->dtype, value + bias);
+    if (dtype_cat(out->dtype) != CAT_F) rounded = float_round(out->dtype, value + bias, false);
+    elem_store(out->dtype, out->store->data, at, (union scalar){.f = rounded});
+    if (!e->track) return;
+    double mid = e->loose ? s->sum[SUM_MID][i] : value, rad = e->loose ? s->sum[SUM_RAD][i] : 0;
+    double grid = e->grid_a[row] * e->grid_b[col];
+    if (isnan(grid)) grid = 0; /* 0 * inf: one side is not exact, the other all zeros */
+    struct iv r = dot_range(e->wide, mid, rad, s->sum[SUM_MAG][i], (double)e->k, grid);
+    if (has_bias) {
+        struct iv b;
+        read_doubles(&e->g->bias, col, 1, CH_LO, &b.lo);
+        read_doubles(&e->g->bias, col, 1, CH_HI, &b.hi);
+        r = iv_widen(e->wide, 0, iv_add(r, b));
+    }
+    r = iv_result(out->dtype, e->ev->mode, r);
+    out->store->ch[CH_LO][at] = r.lo;
+    out->store->ch[CH_HI][at] = r.hi;
+    if (e->mag) out->store->ch[CH_MAG][at] = fmax(s->sum[SUM_MAG][i] + fabs(bias), iv_mag(r));
+}
+
+static void finish_tile(const struct gemm_engine *e, const struct gemm_slot *s, int64_t m0,
+                        int64_t mn, int64_t n0, int64_t nn) {
+    for (int64_t i = 0; i < mn; i++) {
+        for (int64_t j = 0; j < nn; j++) {
+            int64_t c = i * NB + j;
+            if (!e->is_int) {
+                store_float(e, s, c, m0 + i, n0 + j);
+                continue;
+            }
+            int64_t value = e->wide_int ? (int64_t)s->int_sum[c] : (int64_t)s->sum[SUM_VALUE][c];
+            double mid = e->loose ? s->sum[SUM_MID][c] : 0, rad = e->loose ? s->sum[SUM_RAD][c] : 0;
+            store_int(e, e->g->at + (m0 + i) * e->n + n0 + j, value, mid, rad);
+        }
+    }
+}
+
+static void tiles(void *user, int64_t begin, int64_t end, int slot) {
+    const struct gemm_engine *e = user;
+    struct gemm_slot *s = &e->slots[slot];
+    int64_t across = (e->n - 1) / NB + 1;
+    for (int64_t t = begin; t < end; t++) {
+        int64_t m0 = t / across * MB, n0 = t % across * NB;
+        int64_t mn = e->m - m0 < MB ? e->m - m0 : MB, nn = e->n - n0 < NB ? e->n - n0 : NB;
+        for (int c = 0; c < SUM_COUNT; c++) {
+            memset(s->sum[c], 0, (size_t)(mn * NB) * sizeof(double));
+        }
+        for (int p = 0; p < e->n_passes; p++) {
+            run_pass(e, s, &e->pass[p], m0, mn, n0, nn);
+        }
+        if (e->wide_int) int_tile(e, s, m0, mn, n0, nn);
+        finish_tile(e, s, m0, mn, n0, nn);
+    }
+}
+
+/* ---- grids ----------------------------------------------------------------------------------- */
+
+static double least_grid(const double *lo, const double *hi, int64_t n, double g) {
+    for (int64_t i = 0; i < n; i++) {
+        double x = lo[i] == hi[i] ? grid_of(lo[i]) : 0;
+        g = x < g ? x : g;
+    }
+    return g;
+}
+
+static void grid_rows(void *user, int64_t begin, int64_t end, int slot) {
+    const struct gemm_engine *e = user;
+    struct gemm_slot *s = &e->slots[slot];
+    for (int64_t i = begin; i < end; i++) {
+        double g = INF;
+        for (int64_t k = 0; k < e->k && g > 0; k += KB) {
+            int64_t n = e->k - k < KB ? e->k - k : KB;
+            read_doubles(&e->g->a, i * e->k + k, n, CH_LO, s->lo);
+            read_doubles(&e->g->a, i * e->k + k, n, CH_HI, s->hi);
+            g = least_grid(s->lo, s->hi, n, g);
+        }
+        e->grid_a[i] = g;
+    }
+}
+
+static void grid_columns(void *user, int64_t begin, int64_t end, int slot) {
+    const struct gemm_engine *e = user;
+    struct gemm_slot *s = &e->slots[slot];
+    for (int64_t n0 = begin; n0 < end; n0 += KB) {
+        int64_t nn = end - n0 < KB ? end - n0 : KB;
+        for (int64_t j = 0; j < nn; j++) {
+            e->grid_b[n0 + j] = INF;
+        }
+        for (int64_t k = 0; k < e->k; k++) {
+            read_doubles(&e->g->b, k * e->n + n0, nn, CH_LO, s->lo);
+            if (tensor_exact(&e->g->b)) {
+                memcpy(s->hi, s->lo, (size_t)nn * sizeof(double));
+            } else {
+                read_doubles(&e->g->b, k * e->n + n0, nn, CH_HI, s->hi);
+            }
+            for (int64_t j = 0; j < nn; j++) {
+                double x = s->lo[j] == s->hi[j] ? grid_of(s->lo[j]) : 0;
+                if (x < e->grid_b[n0 + j]) e->grid_b[n0 + j] = x;
+            }
+        }
+    }
+}
+
+static enum proem_status grids(struct gemm_engine *e) {
+    struct arena *a = &e->ev->scratch;
+    if (e->m > e->grid_a_cap) {
+        e->grid_a = ARENA_NEW(a, double, (size_t)e->m);
+        e->grid_a_cap = e->m;
+    }
+    if (e->n > e->grid_b_cap) {
+        e->grid_b = ARENA_NEW(a, double, (size_t)e->n);
+        e->grid_b_cap = e->n;
+    }
+    if (e->grid_a == NULL || e->grid_b == NULL) return err_nomem(e->ev->err);
+    parallel_ranges(e->ev, e->m, 1, grid_rows, e);
+    parallel_ranges(e->ev, e->n, KB, grid_columns, e);
+    return PROEM_OK;
+}
+
+/* ---- the engine ------------------------------------------------------------------------------ */
+
+static void add_pass(struct gemm_engine *e, enum part a, enum part b, int sum) {
+    e->pass[e->n_passes++] = (struct pass){a, b, sum};
+}
+
+enum proem_status gemm_prepare(struct ev *ev, const struct tensor *a, const struct tensor *b,
+                               const struct tensor *bias, struct tensor *out,
+                               struct gemm_engine **engine) {
+    struct gemm_engine *e = ARENA_NEW(&ev->scratch, struct gemm_engine, 1);
+    if (e == NULL) return err_nomem(ev->err);
+    e->ev = ev;
+    bool a_exact = tensor_exact(a), b_exact = tensor_exact(b);
+    bool inexact = !a_exact || !b_exact || (bias != NULL && !tensor_exact(bias));
+    e->is_int = !dtype_is_float(a->dtype) && !dtype_is_float(b->dtype);
+    e->wide_int = e->is_int && (dtype_bits(a->dtype) > 8 || dtype_bits(b->dtype) > 8);
+    e->wide = a->dtype == DT_F64 || b->dtype == DT_F64 || out->dtype == DT_F64 ? DT_F64 : DT_F32;
+    if (a->dtype != DT_F64 && b->dtype != DT_F64) e->wide = DT_F32;
+    e->loose = ev->track && (!a_exact || !b_exact);
+    TRY(tensor_intervals(ev, out, ev->track && (inexact || !e->is_int || ev->out_mag)));
+    e->track = out->store->ch[CH_LO] != NULL;
+    e->mag = out->store->ch[CH_MAG] != NULL;
+    if (!e->wide_int) add_pass(e, PART_VALUE, PART_VALUE, SUM_VALUE);
+    if (e->track && !e->is_int) add_pass(e, PART_MAG, PART_MAG, SUM_MAG);
+    if (e->track && e->loose) {
+        add_pass(e, PART_MID, PART_MID, SUM_MID);
+        if (!b_exact) add_pass(e, PART_ABS_MID, PART_RAD, SUM_RAD);
+        if (!a_exact) add_pass(e, PART_RAD, PART_SUP, SUM_RAD);
+    }
+    e->slots = ARENA_NEW(&ev->scratch, struct gemm_slot, (size_t)ev->threads);
+    if (e->slots == NULL) return err_nomem(ev->err);
+    *engine = e;
+    return PROEM_OK;
+}
+
+enum proem_status gemm_run(struct gemm_engine *e, const struct gemm *g) {
+    e->g = g;
+    e->m = g->a.shape[0];
+    e->k = g->a.shape[1];
+    e->n = g->b.shape[1];
+    if (e->m == 0 || e->n == 0) return PROEM_OK;
+    if (e->track && !e->is_int) TRY(grids(e));
+    int64_t count = ((e->m - 1) / MB + 1) * ((e->n - 1) / NB + 1);
+    /* results below a byte share bytes: one thread */
+    parallel_ranges(e->ev, count, dtype_is_subbyte(g->out->dtype) ? count : 1, tiles, e);
+    return PROEM_OK;
+}
