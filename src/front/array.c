@@ -121,12 +121,10 @@ static enum proem_status adopt_unpacked(struct array *a, const struct array_type
     }
     struct array packed;
     TRY(array_new(a->alloc, want, what, &packed, e));
-    int bits = dtype_bits(want->dtype), per = 8 / bits;
-    unsigned mask = (1u << bits) - 1u;
+    uint64_t mask = (UINT64_C(1) << dtype_bits(want->dtype)) - 1;
     for (int64_t i = 0; i < a->count; i++) {
-        unsigned char *to = (unsigned char *)packed.data + i / per;
-        unsigned v = ((const unsigned char *)a->data)[i] & mask;
-        *to = (unsigned char)(*to | v << (unsigned)(i % per) * (unsigned)bits);
+        uint64_t bits = (uint64_t)byte_value(a, i) & mask;
+        elem_store(want->dtype, packed.data, i, elem_from_bits(want->dtype, bits));
     }
     array_free(a);
     *a = packed;

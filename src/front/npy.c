@@ -209,7 +209,7 @@ enum proem_status npy_read_header(struct npy_stream *s, struct arena *a, struct 
 /* dst[i0][i1].. = src[..][i1][i0]: dst is written in order, the source position is kept in step. */
 static void transpose(const struct array_type *t, size_t elem, int64_t count,
                       const unsigned char *src, unsigned char *dst) {
-    int64_t index[MAX_RANK] = {0}, stride[MAX_RANK], from = 0;
+    int64_t index[MAX_RANK] = {0}, stride[MAX_RANK] = {0}, from = 0;
     int64_t step = 1;
     for (int i = 0; i < t->rank; i++) {
         stride[i] = step;

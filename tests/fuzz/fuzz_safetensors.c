@@ -26,9 +26,24 @@ static void read_all(struct archive *ar, const struct allocator *alloc, size_t n
     if (total > n) abort();
 }
 
+/* HEADER NUL DATA as a file. */
+static const uint8_t *with_length(struct arena *arena, const uint8_t *data, size_t *n) {
+    const uint8_t *nul = memchr(data, 0, *n);
+    size_t header = nul != NULL ? (size_t)(nul - data) : *n;
+    size_t rest = nul != NULL ? *n - header - 1 : 0;
+    uint8_t *file = ARENA_NEW(arena, uint8_t, 8 + header + rest);
+    for (size_t i = 0; i < 8; i++)
+        file[i] = (uint8_t)((uint64_t)header >> (8 * i));
+    memcpy(file + 8, data, header);
+    if (rest > 0) memcpy(file + 8 + header, nul + 1, rest);
+    *n = 8 + header + rest;
+    return file;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     struct arena arena;
     arena_init(&arena, &allocator_default);
+    if (n > 0 && data[0] == '{') data = with_length(&arena, data, &n);
     struct err e = {0};
     struct archive *ar;
     if (archive_open_memory(&arena, "fuzz", ".safetensors", data, n, &ar, &e) == PROEM_OK) {
