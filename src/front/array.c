@@ -119,7 +119,7 @@ static enum proem_status adopt_unpacked(struct array *a, const struct array_type
                            what, (long long)i, (long long)v, dtype_name(want->dtype), (long long)lo,
                            (long long)hi);
     }
-    struct array packed;
+    struct array packed = {0};
     TRY(array_new(a->alloc, want, what, &packed, e));
     uint64_t mask = (UINT64_C(1) << dtype_bits(want->dtype)) - 1;
     for (int64_t i = 0; i < a->count; i++) {
