@@ -7,6 +7,11 @@
  * pthreadpool runs one call at a time; the lock here does that as well, since the job's description
  * stands in the pool. The two counters order the caller's memory with the workers' on their own,
  * so that tools which do not see inside pthreadpool can follow it.
+ * Idle workers spin for a while, which makes the next launch start in about a microsecond. But
+ * every worker has to answer each call, and where other programs want the same cores one that spins
+ * loses its turn for milliseconds. So the pool watches how long a call waits after its last task:
+ * when that is too long, the workers sleep between calls for a number of calls, twice as many each
+ * time.
  */
 #include "rt/rt_internal.h"
 
@@ -19,13 +24,20 @@ struct rt_pool {
     pthread_mutex_t lock; /* guards what follows */
     bool started;
     pthreadpool_t pool; /* NULL before the start, or if threads cannot be made */
+    int sleepy;         /* so many calls from now on let the workers sleep */
+    int penalty;        /* what `sleepy` becomes at the next long wait */
     atomic_int_fast64_t begun, ended;
     /* The job that runs now. */
     rt_task_fn fn;
     void *user;
     int64_t n;
     atomic_int_fast64_t next;
+    atomic_int_fast64_t last_us; /* when its last task ended */
 };
+
+#define LONG_WAIT_US 300
+#define PENALTY_MIN  32
+#define PENALTY_MAX  4096
 
 enum proem_status rt_pool_new(const struct allocator *alloc, int threads, struct rt_pool **out,
                               struct err *e) {
@@ -38,6 +50,9 @@ enum proem_status rt_pool_new(const struct allocator *alloc, int threads, struct
     p->threads = threads;
     p->started = false;
     p->pool = NULL;
+    p->sleepy = 0;
+    p->penalty = PENALTY_MIN;
+    atomic_init(&p->last_us, 0);
     atomic_init(&p->begun, 0);
     atomic_init(&p->ended, 0);
     atomic_init(&p->next, 0);
@@ -60,15 +75,39 @@ int rt_pool_threads(const struct rt_pool *p) {
     return p->threads;
 }
 
+static int64_t now_us(void) {
+    return (int64_t)(rt_now_ms() * 1e3);
+}
+
 static void work(void *context, size_t worker) {
     struct rt_pool *p = context;
     atomic_load_explicit(&p->begun, memory_order_acquire);
+    bool worked = false;
     while (true) {
         int64_t i = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed);
         if (i >= p->n) break;
         p->fn(p->user, (int)worker, i);
+        worked = true;
+    }
+    if (worked) {
+        int64_t now = now_us(), last = atomic_load(&p->last_us);
+        while (now > last && !atomic_compare_exchange_weak(&p->last_us, &last, now)) {
+        }
     }
     atomic_fetch_add_explicit(&p->ended, 1, memory_order_release);
+}
+
+/* After a call: was it held up by workers that had nothing to do? */
+static void learn(struct rt_pool *p, bool slept) {
+    bool late = now_us() - atomic_load(&p->last_us) > LONG_WAIT_US;
+    if (slept) {
+        if (p->sleepy > 0) p->sleepy--;
+    } else if (late) {
+        p->sleepy = p->penalty;
+        if (p->penalty < PENALTY_MAX) p->penalty *= 2;
+    } else if (p->penalty > PENALTY_MIN) {
+        p->penalty--;
+    }
 }
 
 void rt_parallel(struct rt_pool *p, int64_t n, rt_task_fn fn, void *user, bool last) {
@@ -88,9 +127,12 @@ void rt_parallel(struct rt_pool *p, int64_t n, rt_task_fn fn, void *user, bool l
     atomic_store_explicit(&p->next, 0, memory_order_relaxed);
     atomic_fetch_add_explicit(&p->begun, 1, memory_order_release);
     size_t workers = n < p->threads ? (size_t)n : (size_t)p->threads;
+    bool sleep = last || p->sleepy > 0;
+    atomic_store(&p->last_us, 0);
     pthreadpool_parallelize_1d(p->pool, work, p, workers,
-                               last ? PTHREADPOOL_FLAG_YIELD_WORKERS : 0);
+                               sleep ? PTHREADPOOL_FLAG_YIELD_WORKERS : 0);
     atomic_load_explicit(&p->ended, memory_order_acquire);
+    learn(p, sleep);
     pthread_mutex_unlock(&p->lock);
 }
 
