@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: MIT
+ * Function bodies: stages of a hook, locals, loads, selects, stores. See emit.h.
+ *
+ * A node is defined once in a function, after what it is computed from; a statement's text is put
+ * together only when everything that it names is defined.
+ */
+#include "gen/c/emit_internal.h"
+
+#include <string.h>
+
+const char *scalar_name(enum dtype d) {
+    switch (dtype_lane(d)) {
+    case DT_F64: return "double";
+    case DT_F32: return "float";
+    case DT_I64: return "pk_i64";
+    case DT_U64: return "pk_u64";
+    case DT_U32: return "unsigned";
+    default: return "int";
+    }
+}
+
+const char *lane_name(enum dtype d) {
+    switch (dtype_lane(d)) {
+    case DT_F64: return "vf64";
+    case DT_F32: return "vf32";
+    case DT_I64: return "vi64";
+    case DT_U64: return "vu64";
+    case DT_U32: return "vu32";
+    default: return "vi32";
+    }
+}
+
+/* ---- stages ------------------------------------------------------------------------------------ */
+
+struct dep_walk {
+    struct emit *e;
+    fn_visit visit;
+    void *user;
+};
+
+static void sx_deps(struct dep_walk *w, sx x) {
+    struct sx_pool *sp = w->e->sp;
+    enum sx_kind kind = sx_kind(sp, x);
+    if (kind == SX_LOOK) w->visit(w->user, sx_key(sp, x));
+    if (kind == SX_CONST || kind == SX_SYM || kind == SX_VAR || kind == SX_LOOK) return;
+    for (int i = 0; i < sx_args(sp, x); i++) sx_deps(w, sx_arg(sp, x, i));
+}
+
+void emit_deps(struct emit *e, fn_id f, fn_visit visit, void *user) {
+    struct dep_walk w = {e, visit, user};
+    const struct fn_node *n = fn_get(e->fns, f);
+    for (int i = 0; i < n->n_arg; i++) visit(user, n->arg[i]);
+    for (int i = 0; i < n->rank; i++) sx_deps(&w, n->idx[i]);
+    if (n->kind == FN_INDEX || n->kind == FN_SELECT) sx_deps(&w, n->e);
+    if (n->kind == FN_SELECT) {
+        sx_deps(&w, n->lo);
+        sx_deps(&w, n->hi);
+    }
+}
+
+struct stage_walk {
+    struct emit *e;
+    int stage;
+};
+
+static void stage_visit(void *user, fn_id f) {
+    struct stage_walk *w = user;
+    int s = emit_stage_of(w->e, f);
+    if (s > w->stage) w->stage = s;
+}
+
+static bool own_depends(struct emit *e, const struct fn_node *n, sx atom) {
+    for (int i = 0; i < n->rank; i++) {
+        if (sx_has(e->sp, n->idx[i], atom)) return true;
+    }
+    if (n->kind == FN_INDEX || n->kind == FN_SELECT) {
+        if (sx_has(e->sp, n->e, atom)) return true;
+    }
+    return n->kind == FN_SELECT && (sx_has(e->sp, n->lo, atom) || sx_has(e->sp, n->hi, atom));
+}
+
+int emit_stage_of(struct emit *e, fn_id f) {
+    if (!e->has_row) return STAGE_VALUE;
+    if (e->stage[f] != 0) return e->stage[f] - 1;
+    const struct fn_node *n = fn_get(e->fns, f);
+    struct stage_walk w = {e, STAGE_ROW};
+    if (own_depends(e, n, e->inner)) w.stage = STAGE_VALUE;
+    if (n->kind == FN_ACC) {
+        w.stage = e->acc_level != NULL ? e->acc_level[n->acc] + 1 : STAGE_VALUE;
+    }
+    emit_deps(e, f, stage_visit, &w);
+    e->stage[f] = w.stage + 1;
+    return w.stage;
+}
+
+struct field_walk {
+    struct emit *e;
+    bool *seen;
+    int user_stage;
+};
+
+static bool is_const(const struct emit *e, fn_id f) {
+    return fn_get(e->fns, f)->kind == FN_CONST;
+}
+
+static void field_visit(void *user, fn_id f) {
+    struct field_walk *w = user;
+    int s = emit_stage_of(w->e, f);
+    if (s < w->user_stage && !is_const(w->e, f)) w->e->field[f] = true;
+    if (w->seen[f]) return;
+    w->seen[f] = true;
+    struct field_walk sub = {w->e, w->seen, s};
+    emit_deps(w->e, f, field_visit, &sub);
+}
+
+bool emit_hook(struct emit *e, const char *hook, sx vec, sx inner, bool aligned, const fn_id *roots,
+               int n_roots, bool has_row) {
+    uint32_t n = fn_count(e->fns);
+    e->hook = hook;
+    e->vec = vec;
+    e->inner = inner;
+    e->aligned = aligned;
+    e->has_row = has_row;
+    e->field = ARENA_NEW(e->arena, bool, n);
+    e->stage = ARENA_NEW(e->arena, int, n);
+    bool *seen = ARENA_NEW(e->arena, bool, n);
+    if (e->field == NULL || e->stage == NULL || seen == NULL) return false;
+    for (int i = 0; i < n_roots && has_row; i++) {
+        struct field_walk w = {e, seen, STAGE_VALUE};
+        if (roots[i] != 0) field_visit(&w, roots[i]);
+    }
+    return true;
+}
+
+void emit_fields(struct emit *e, struct str *out) {
+    bool any = false;
+    for (fn_id f = 1; f < fn_count(e->fns); f++) {
+        if (!e->field[f]) continue;
+        str_printf(out, "    %s v%u;\n", lane_name(fn_get(e->fns, f)->dtype), f);
+        any = true;
+    }
+    if (!any && e->n_acc == 0) str_add(out, "    int none;\n");
+}
+
+/* ---- functions --------------------------------------------------------------------------------- */
+
+static const char *arena_text(struct emit *e, const char *format, unsigned a) {
+    const char *t = arena_printf(e->arena, format, a);
+    return t != NULL ? t : "";
+}
+
+const char *emit_ref(struct emit *e, fn_id f) {
+    if (e->has_row && emit_stage_of(e, f) < e->now && !is_const(e, f))
+        return arena_text(e, "r->v%u", f);
+    const struct fn_node *n = fn_get(e->fns, f);
+    if (n->kind == FN_ACC)
+        return arena_text(e, e->acc_level != NULL ? "r->acc%u" : "acc%u", (unsigned)n->acc);
+    return arena_text(e, "v%u", f);
+}
+
+static void need(void *user, fn_id f) {
+    struct emit *e = user;
+    if (e->has_row && emit_stage_of(e, f) < e->now && !is_const(e, f)) return;
+    if (e->have[f] || fn_get(e->fns, f)->kind == FN_ACC) return;
+    e->have[f] = true;
+    if (fn_get(e->fns, f)->kind != FN_SELECT) emit_deps(e, f, need, e);
+    emit_define(e, f);
+}
+
+bool emit_begin(struct emit *e, int stage, struct str *body) {
+    e->now = stage;
+    e->body = body;
+    e->have = ARENA_NEW(e->arena, bool, fn_count(e->fns));
+    return e->have != NULL;
+}
+
+const char *emit_value(struct emit *e, fn_id f) {
+    need(e, f);
+    return emit_ref(e, f);
+}
+
+void emit_stage(struct emit *e, int stage, struct str *body) {
+    if (!emit_begin(e, stage, body)) return;
+    for (fn_id f = 1; f < fn_count(e->fns); f++) {
+        if (!e->field[f] || emit_stage_of(e, f) != stage) continue;
+        if (fn_get(e->fns, f)->kind == FN_ACC) {
+            str_printf(body, "    r->v%u = r->acc%d;\n", f, fn_get(e->fns, f)->acc);
+            continue;
+        }
+        need(e, f);
+        str_printf(body, "    r->v%u = v%u;\n", f, f);
+    }
+}
+
+const char *emit_params(const struct emit *e) {
+    const char *t = e->has_row && e->now != STAGE_ROW
+                        ? arena_printf(e->arena,
+                                       "const struct pk_args *g, const struct %s_%s_row *r, pk_i64 "
+                                       "z, pk_i64 m, pk_i64 n, pk_i64 k, int cnt",
+                                       e->prefix, e->hook)
+                        : "const struct pk_args *g, pk_i64 z, pk_i64 m, pk_i64 n, pk_i64 k, int cnt";
+    return t != NULL ? t : "";
+}
+
+/* ---- loads ------------------------------------------------------------------------------------- */
+
+static void define_load(struct emit *e, fn_id f, const struct fn_node *n) {
+    struct lanes l = emit_lanes(e, emit_offset(e, n->tensor, n->rank, n->idx));
+    sx off = emit_offset(e, n->tensor, n->rank, n->idx);
+    const char *d = dtype_name(n->dtype), *lane = lane_name(n->dtype);
+    int slot = e->slot[n->tensor];
+    if (l.kind == LANES_SAME) {
+        str_printf(e->body, "    const %s v%u = pk_ld1_%s(g->buf[%d], ", lane, f, d, slot);
+        emit_sx(e, off, false, e->body);
+        str_add(e->body, ");\n");
+        return;
+    }
+    str_printf(e->body, "    const pk_i64 o%u = ", f);
+    emit_sx(e, off, false, e->body);
+    str_add(e->body, ";\n");
+    if (l.kind == LANES_LINEAR && l.step == 1) {
+        str_printf(e->body,
+                   "    const %s v%u = cnt == PK_W ? pk_ld_%s(g->buf[%d], o%u) : pk_ldn_%s(g->buf[%d], "
+                   "o%u, cnt);\n",
+                   lane, f, d, slot, f, d, slot, f);
+        return;
+    }
+    str_printf(e->body, "    pk_i64 i%u[PK_W];\n", f);
+    if (l.kind == LANES_CONST || l.kind == LANES_LINEAR) {
+        str_printf(e->body, "    { static const pk_i64 d[PK_W] = {");
+        for (int i = 0; i < e->W; i++) {
+            str_printf(e->body, "%lld, ",
+                       (long long)(l.kind == LANES_CONST ? l.at[i] : l.step * i));
+        }
+        str_printf(e->body, "}; for (int l = 0; l < PK_W; l++) i%u[l] = o%u + d[l]; }\n", f, f);
+    } else {
+        str_printf(e->body, "    for (int l = 0; l < PK_W; l++) i%u[l] = ", f);
+        emit_sx(e, off, true, e->body);
+        str_add(e->body, ";\n");
+    }
+    str_printf(e->body, "    const %s v%u = pk_ldg_%s(g->buf[%d], i%u, cnt);\n", lane, f, d, slot, f);
+}
+
+static void define_index(struct emit *e, fn_id f, const struct fn_node *n) {
+    struct lanes l = emit_lanes(e, n->e);
+    if (l.kind == LANES_ANY) {
+        str_printf(e->body, "    vi64 v%u; for (int l = 0; l < PK_W; l++) v%u[l] = ", f, f);
+        emit_sx(e, n->e, true, e->body);
+        str_add(e->body, ";\n");
+        return;
+    }
+    str_printf(e->body, "    const vi64 v%u = pk_set_vi64(", f);
+    emit_sx(e, n->e, false, e->body);
+    str_add(e->body, ")");
+    if (l.kind != LANES_SAME) {
+        str_add(e->body, " + (vi64){");
+        for (int i = 0; i < e->W; i++) {
+            str_printf(e->body, "%lld, ",
+                       (long long)(l.kind == LANES_CONST ? l.at[i] : l.step * i));
+        }
+        str_add(e->body, "}");
+    }
+    str_add(e->body, ";\n");
+}
+
+/* ---- selects ----------------------------------------------------------------------------------- */
+
+struct safe_walk {
+    struct emit *e;
+    bool safe;
+};
+
+static void safe_visit(void *user, fn_id f) {
+    struct safe_walk *w = user;
+    const struct fn_node *n = fn_get(w->e->fns, f);
+    if (n->kind != FN_LOAD) return;
+    const struct value *v = graph_value(w->e->g, n->tensor);
+    for (int i = 0; i < n->rank; i++) {
+        w->safe = w->safe && sx_is_nonneg(w->e->sp, n->idx[i]) &&
+                  sx_proves_lt(w->e->sp, n->idx[i], v->dims[i]);
+    }
+}
+
+/* Are all loads below f in bounds whatever the conditions say? */
+static bool always_safe(struct emit *e, fn_id f) {
+    struct safe_walk w = {e, true};
+    fn_walk(e->fns, f, safe_visit, &w);
+    return w.safe;
+}
+
+static void define_blend(struct emit *e, fn_id f, const struct fn_node *n, const struct lanes *l) {
+    emit_deps(e, f, need, e);
+    const char *lane = lane_name(n->dtype);
+    str_printf(e->body, "    const vi64 c%u = pk_set_vi64(", f);
+    emit_sx(e, sx_sub(e->sp, n->e, n->lo), false, e->body);
+    str_add(e->body, ") + (vi64){");
+    for (int i = 0; i < e->W; i++) {
+        str_printf(e->body, "%lld, ", (long long)(l->kind == LANES_CONST ? l->at[i] : l->step * i));
+    }
+    str_printf(e->body, "};\n    const %s v%u = pk_select_%s(pk_ge_vi64(c%u, pk_set_vi64(0)) & "
+                        "pk_lt_vi64(c%u, pk_set_vi64(",
+               lane, f, lane, f, f);
+    emit_sx(e, sx_sub(e->sp, n->hi, n->lo), false, e->body);
+    str_printf(e->body, ")), %s, %s);\n", emit_ref(e, n->arg[0]), emit_ref(e, n->arg[1]));
+}
+
+/* One side of a select as a block that returns its value. */
+static void select_side(struct emit *e, fn_id f, const char *condition) {
+    bool *have = e->have, *fresh = ARENA_NEW(e->arena, bool, fn_count(e->fns));
+    if (fresh == NULL) return;
+    memcpy(fresh, have, fn_count(e->fns) * sizeof *fresh);
+    e->have = fresh;
+    str_printf(e->body, "    if (%s) {\n", condition);
+    const char *v = emit_value(e, f);
+    str_printf(e->body, "    return %s;\n    }\n", v);
+    e->have = have;
+}
+
+static void select_function(struct emit *e, fn_id f, const struct fn_node *n, const char *name,
+                            const struct lanes *l) {
+    const char *lane = lane_name(n->dtype);
+    struct str body;
+    struct emit sub = *e;
+    str_init(&body, e->out->alloc);
+    emit_begin(&sub, e->now, &body);
+    struct dep_walk w = {&sub, need, &sub};
+    sx_deps(&w, n->e);
+    sx_deps(&w, n->lo);
+    sx_deps(&w, n->hi);
+    const sx bound[] = {n->e, n->lo, n->hi};
+    const char *names[] = {"e0", "lo", "hi"};
+    for (int i = 0; i < 3; i++) {
+        str_printf(&body, "    const pk_i64 %s = ", names[i]);
+        emit_sx(&sub, bound[i], false, &body);
+        str_add(&body, ";\n");
+    }
+    if (l->kind == LANES_SAME) {
+        select_side(&sub, n->arg[0], "e0 >= lo && e0 < hi");
+        select_side(&sub, n->arg[1], "1");
+    } else {
+        if (l->kind == LANES_LINEAR)
+            str_printf(&body, "    const pk_i64 e1 = e0 + %lld * (cnt - 1);\n", (long long)l->step);
+        else str_add(&body, "    const pk_i64 e1 = e0;\n    if (cnt > 1) goto lanes;\n");
+        select_side(&sub, n->arg[0], "e0 >= lo && e0 < hi && e1 >= lo && e1 < hi");
+        select_side(&sub, n->arg[1], "(e0 < lo && e1 < lo) || (e0 >= hi && e1 >= hi)");
+        if (l->kind != LANES_LINEAR) str_add(&body, "lanes:;\n");
+        const char *v = e->vec == e->k->z   ? "z + l, m, n, k"
+                        : e->vec == e->k->m ? "z, m + l, n, k"
+                        : e->vec == e->k->n ? "z, m, n + l, k"
+                                            : "z, m, n, k + l";
+        str_printf(&body,
+                   "    %s all = {0};\n    for (int l = 0; l < cnt; l++) all[l] = %s(g%s, %s, "
+                   "1)[0];\n    return all;\n",
+                   lane, name, e->has_row && e->now != STAGE_ROW ? ", r" : "", v);
+    }
+    e->selects = sub.selects;
+    str_printf(e->out, "static %s %s(%s)\n{\n%s}\n\n", lane, name, emit_params(&sub),
+               str_text(&body));
+    (void)f;
+    str_free(&body);
+}
+
+void emit_select_define(struct emit *e, fn_id f) {
+    const struct fn_node *n = fn_get(e->fns, f);
+    struct lanes l = emit_lanes(e, n->e);
+    bool moving_bounds = sx_depends(e->fns, n->lo, e->vec) || sx_depends(e->fns, n->hi, e->vec);
+    if (moving_bounds) l.kind = LANES_ANY;
+    bool step = l.kind == LANES_LINEAR || l.kind == LANES_CONST;
+    if (step && always_safe(e, n->arg[0]) && always_safe(e, n->arg[1])) {
+        define_blend(e, f, n, &l);
+        return;
+    }
+    const char *name = arena_printf(e->arena, "%s_%s_select%d", e->prefix, e->hook, e->selects++);
+    if (name == NULL) return;
+    select_function(e, f, n, name, &l);
+    str_printf(e->body, "    const %s v%u = %s(g%s, z, m, n, k, cnt);\n", lane_name(n->dtype), f,
+               name, e->has_row && e->now != STAGE_ROW ? ", r" : "");
+}
+
+void emit_define(struct emit *e, fn_id f) {
+    const struct fn_node *n = fn_get(e->fns, f);
+    if (n->kind == FN_LOAD) {
+        define_load(e, f, n);
+    } else if (n->kind == FN_INDEX) {
+        define_index(e, f, n);
+    } else if (n->kind == FN_SELECT) {
+        emit_select_define(e, f);
+    } else {
+        str_printf(e->body, "    const %s v%u = ", lane_name(n->dtype), f);
+        emit_expr(e, f, e->body);
+        str_add(e->body, ";\n");
+    }
+}
+
+/* ---- stores ------------------------------------------------------------------------------------ */
+
+/* The condition that all bounds hold, for the first lane, for all cnt lanes, or for lane l. */
+static void bounds_text(struct emit *e, const struct fn_bounds *b, bool lane, struct str *out) {
+    for (int i = 0; i < b->n; i++) {
+        if (i > 0) str_add(out, " && ");
+        str_add(out, "(");
+        emit_sx(e, b->at[i].e, lane, out);
+        str_add(out, " >= ");
+        emit_sx(e, b->at[i].lo, lane, out);
+        str_add(out, " && ");
+        emit_sx(e, b->at[i].e, lane, out);
+        str_add(out, " < ");
+        emit_sx(e, b->at[i].hi, lane, out);
+        str_add(out, ")");
+    }
+}
+
+/* Do the bounds differ from lane to lane? */
+static bool bounds_vary(struct emit *e, const struct fn_bounds *b) {
+    for (int i = 0; i < b->n; i++) {
+        if (sx_depends(e->fns, b->at[i].e, e->vec)) return true;
+    }
+    return false;
+}
+
+static void store_lanes(struct emit *e, const struct kernel_store *st, const char *v, sx off,
+                        bool test) {
+    enum dtype d = graph_value(e->g, st->value)->dtype;
+    str_add(e->body, "    for (int l = 0; l < cnt; l++) {\n");
+    if (test) {
+        str_add(e->body, "        if (!(");
+        bounds_text(e, &st->bounds, true, e->body);
+        str_add(e->body, ")) continue;\n");
+    }
+    str_printf(e->body, "        pk_stn_%s(g->buf[%d], ", dtype_name(d), e->slot[st->value]);
+    emit_sx(e, off, true, e->body);
+    str_printf(e->body, ", pk_set_%s(%s[l]), 1);\n    }\n", lane_name(d), v);
+}
+
+void emit_store(struct emit *e, const struct kernel_store *st) {
+    enum dtype d = graph_value(e->g, st->value)->dtype;
+    const char *v = emit_value(e, st->f);
+    struct dep_walk w = {e, need, e};
+    for (int i = 0; i < st->rank; i++) sx_deps(&w, st->idx[i]);
+    sx off = emit_offset(e, st->value, st->rank, st->idx);
+    struct lanes l = emit_lanes(e, off);
+    bool vary = bounds_vary(e, &st->bounds);
+    if (st->bounds.n > 0 && !vary) {
+        str_add(e->body, "    if (");
+        bounds_text(e, &st->bounds, false, e->body);
+        str_add(e->body, ") {\n");
+    }
+    if (l.kind == LANES_LINEAR && l.step == 1 && !vary) {
+        str_printf(e->body, "    if (cnt == PK_W) pk_st_%s(g->buf[%d], ", dtype_name(d),
+                   e->slot[st->value]);
+        emit_sx(e, off, false, e->body);
+        str_printf(e->body, ", %s);\n    else pk_stn_%s(g->buf[%d], ", v, dtype_name(d),
+                   e->slot[st->value]);
+        emit_sx(e, off, false, e->body);
+        str_printf(e->body, ", %s, cnt);\n", v);
+    } else if (l.kind == LANES_SAME) {
+        str_printf(e->body, "    pk_stn_%s(g->buf[%d], ", dtype_name(d), e->slot[st->value]);
+        emit_sx(e, off, false, e->body);
+        str_printf(e->body, ", %s, 1);\n", v);
+    } else {
+        store_lanes(e, st, v, off, vary);
+    }
+    if (st->bounds.n > 0 && !vary) str_add(e->body, "    }\n");
+}

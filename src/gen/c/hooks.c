@@ -1,0 +1,639 @@
+/* SPDX-License-Identifier: MIT
+ * Hooks by template: which fns go into which functions. What a function's body looks like is
+ * emit.c's business; here stand the names, the parameters and the order.
+ */
+#include "gen/c/hooks.h"
+
+#include <string.h>
+
+/* ---- parts -------------------------------------------------------------------------------------- */
+
+static void define(struct emit *e, const char *name, const char *value) {
+    str_printf(e->out, "#define %s %s\n", name, value);
+}
+
+static void define_int(struct emit *e, const char *name, int v) {
+    str_printf(e->out, "#define %s %d\n", name, v);
+}
+
+/* struct P_shape and P_get_shape for the named extents. */
+static void shape(struct emit *e, const char *const *names, const sx *extents, int n) {
+    str_printf(e->out, "struct %s_shape { pk_i64 ", e->prefix);
+    for (int i = 0; i < n; i++) str_printf(e->out, "%s%s", i > 0 ? ", " : "", names[i]);
+    str_printf(e->out, "; };\nstatic inline struct %s_shape %s_get_shape(const struct pk_args *g)\n{\n"
+                       "    struct %s_shape s;\n    (void)g;\n",
+               e->prefix, e->prefix, e->prefix);
+    for (int i = 0; i < n; i++) {
+        str_printf(e->out, "    s.%s = ", names[i]);
+        emit_sx(e, extents[i], false, e->out);
+        str_add(e->out, ";\n");
+    }
+    str_add(e->out, "    return s;\n}\n\n");
+}
+
+/* Coordinates that the parameter list does not have are 0 (c: cnt is 1). */
+static void prologue(struct emit *e, const char *missing) {
+    if (strchr(missing, 'c') != NULL) str_add(e->out, "    const int cnt = 1;\n");
+    for (const char *p = missing; *p != '\0'; p++) {
+        if (*p != 'c') str_printf(e->out, "    const pk_i64 %c = 0;\n", *p);
+    }
+    str_add(e->out, "    (void)g, (void)z, (void)m, (void)n, (void)k, (void)cnt;\n");
+}
+
+static bool begin(struct emit *e, int stage, struct str *body) {
+    str_init(body, e->out->alloc);
+    return emit_begin(e, stage, body);
+}
+
+static void row_struct(struct emit *e, const char *extra) {
+    str_printf(e->out, "struct %s_%s_row {\n%s", e->prefix, e->hook, extra);
+    emit_fields(e, e->out);
+    str_add(e->out, "};\n\n");
+}
+
+/* static inline struct P_h_row P_h_row_init(g, PARAMS): fills the fields of the row's stage. */
+static void row_init(struct emit *e, const char *params, const char *missing) {
+    struct str body;
+    str_init(&body, e->out->alloc);
+    emit_stage(e, STAGE_ROW, &body);
+    str_printf(e->out, "static inline struct %s_%s_row %s_%s_row_init(%s)\n{\n", e->prefix, e->hook,
+               e->prefix, e->hook, params);
+    prologue(e, missing);
+    str_printf(e->out, "    struct %s_%s_row row = {0}, *r = &row;\n    (void)r;\n", e->prefix,
+               e->hook);
+    str_add(e->out, str_text(&body));
+    str_add(e->out, "    return row;\n}\n\n");
+    str_free(&body);
+}
+
+/* static inline LANE P_NAME(PARAMS): the lanes of f. */
+static void value_function(struct emit *e, const char *name, fn_id f, const char *lane,
+                           const char *params, const char *missing) {
+    struct str body;
+    if (!begin(e, STAGE_VALUE, &body)) return;
+    const char *v = emit_value(e, f);
+    str_printf(e->out, "static inline %s %s_%s(%s)\n{\n", lane, e->prefix, name, params);
+    prologue(e, missing);
+    if (e->has_row) str_add(e->out, "    (void)r;\n");
+    str_add(e->out, str_text(&body));
+    str_printf(e->out, "    return (%s)%s;\n}\n\n", lane, v);
+    str_free(&body);
+}
+
+/* static inline void P_NAME(PARAMS): all stores for which per_row is as given. */
+static void store_function(struct emit *e, const char *name, const char *params,
+                           const char *missing, bool per_row) {
+    struct str body;
+    if (!begin(e, STAGE_VALUE, &body)) return;
+    for (size_t i = 0; i < e->k->stores.n; i++) {
+        if (e->k->stores.at[i].per_row == per_row) emit_store(e, &e->k->stores.at[i]);
+    }
+    str_printf(e->out, "static inline void %s_%s(%s)\n{\n", e->prefix, name, params);
+    prologue(e, missing);
+    if (e->has_row) str_add(e->out, "    (void)r;\n");
+    str_add(e->out, str_text(&body));
+    str_add(e->out, "}\n\n");
+    str_free(&body);
+}
+
+static const char *text(struct emit *e, const char *format, const char *a, const char *b) {
+    const char *t = arena_printf(e->arena, format, a, b);
+    return t != NULL ? t : "";
+}
+
+/* What a store's hook computes from: values, and look-ups in its place. */
+static int store_roots(const struct kernel *k, fn_id *roots, int max) {
+    int n = 0;
+    for (size_t i = 0; i < k->stores.n && n < max; i++) roots[n++] = k->stores.at[i].f;
+    return n;
+}
+
+#define MAX_ROOTS 64
+
+/* ---- matmul -------------------------------------------------------------------------------------- */
+
+/* Lanes that accumulate: products of unsigned integers wrap alike, so they use signed lanes. */
+static const char *acc_lane(enum dtype d) {
+    return lane_name(d == DT_U64 ? DT_I64 : d == DT_U32 ? DT_I32 : d);
+}
+
+static void operand_hook(struct emit *e, const char *hook, fn_id f, sx outer, const char *o,
+                         bool inner_axis) {
+    bool is_a = strcmp(o, "m") == 0;
+    emit_hook(e, hook, inner_axis ? e->k->k : outer, e->k->k, inner_axis || !is_a, &f, 1, true);
+    row_struct(e, "");
+    row_init(e, text(e, "const struct pk_args *g, pk_i64 z, pk_i64 %s, int cnt", o, ""),
+             is_a ? "nk" : "mk");
+    const char *params = arena_printf(
+        e->arena,
+        "const struct pk_args *g, const struct %s_%s_row *r, pk_i64 z, pk_i64 %s, pk_i64 k, int cnt",
+        e->prefix, hook, o);
+    value_function(e, text(e, "%s_value%s", hook, ""), f, acc_lane(e->k->acc),
+                   params != NULL ? params : "", is_a ? "n" : "m");
+}
+
+/* Vectors along k unless the other axis needs fewer scattered loads. */
+static bool along_k(struct emit *e, fn_id f, sx outer) {
+    return emit_axis_cost(e, f, e->k->k) <= emit_axis_cost(e, f, outer);
+}
+
+struct tile {
+    int mr, nv, mc, kc, nc;
+};
+
+static struct tile tile_for(const struct device_desc *device, enum dtype acc) {
+    bool wide = dtype_bits(acc) == 64;
+    struct tile t = {.mr = 4, .nv = 2, .mc = 1024, .kc = 512, .nc = 64};
+    if (device->vector_bits >= 512) t = (struct tile){12, 2, 1024, 512, 128};
+    else if (device->vector_bits >= 256) t = (struct tile){6, 2, 1024, 512, 64};
+    if (wide) {
+        t.nv = 1;
+        t.mr = t.mr > 4 ? t.mr / 2 / 2 * 2 : 2;
+    }
+    return t;
+}
+
+static void matmul_constants(struct emit *e, const struct device_desc *device, bool a_k,
+                             const bool *b_k) {
+    const struct kernel *k = e->k;
+    enum dtype d = k->acc;
+    struct tile t = tile_for(device, d);
+    define(e, "MM_ACC", acc_lane(d));
+    define(e, "MM_ACC_S", scalar_name(d));
+    define(e, "MM_SUFFIX", acc_lane(d));
+    define_int(e, "MM_NB", k->n_b);
+    define_int(e, "MM_A_AXIS", a_k);
+    for (int i = 0; i < k->n_b; i++) {
+        str_printf(e->out, "#define MM_B%d_AXIS %d\n", i, b_k[i]);
+    }
+    define_int(e, "MM_MR", t.mr);
+    define_int(e, "MM_NV", t.nv);
+    define_int(e, "MM_MC", t.mc);
+    define_int(e, "MM_KC", t.kc);
+    define_int(e, "MM_NC", t.nc);
+    define(e, "MM_SHARE", "67108864");
+    if (k->prepack[1]) define_int(e, "MM_B_CONST", 1);
+    if (k->prepack[0]) define_int(e, "MM_A_CONST", 1);
+}
+
+static void matmul_store(struct emit *e) {
+    const struct kernel *k = e->k;
+    fn_id roots[MAX_ROOTS];
+    int n = store_roots(k, roots, MAX_ROOTS);
+    emit_hook(e, "c", k->n, k->n, true, roots, n, true);
+    row_struct(e, "");
+    row_init(e, "const struct pk_args *g, pk_i64 z, pk_i64 m", "nkc");
+    struct str params;
+    str_init(&params, e->out->alloc);
+    str_printf(&params,
+               "const struct pk_args *g, const struct %s_c_row *r, pk_i64 z, pk_i64 m, pk_i64 n, int "
+               "cnt",
+               e->prefix);
+    for (int i = 0; i < k->n_b; i++) str_printf(&params, ", %s acc%d", acc_lane(k->acc), i);
+    store_function(e, "c_store", str_text(&params), "k", false);
+    str_free(&params);
+}
+
+static void write_matmul(struct emit *e, const struct device_desc *device) {
+    static const char *const names[] = {"Z", "M", "N", "K"};
+    static const char *const b_hooks[] = {"b0", "b1", "b2", "b3"};
+    const struct kernel *k = e->k;
+    bool a_k = along_k(e, k->a, k->m), b_k[MAX_B];
+    for (int i = 0; i < k->n_b; i++) b_k[i] = along_k(e, k->b[i], k->n);
+    matmul_constants(e, device, a_k, b_k);
+    shape(e, names, (sx[]){k->Z, k->M, k->N, k->K}, 4);
+    operand_hook(e, "a", k->a, k->m, "m", a_k);
+    for (int i = 0; i < k->n_b; i++) operand_hook(e, b_hooks[i], k->b[i], k->n, "n", b_k[i]);
+    matmul_store(e);
+}
+
+/* ---- pointwise ----------------------------------------------------------------------------------- */
+
+static void write_pointwise(struct emit *e) {
+    static const char *const names[] = {"Z", "N"};
+    const struct kernel *k = e->k;
+    fn_id roots[MAX_ROOTS];
+    shape(e, names, (sx[]){k->Z, k->N}, 2);
+    emit_hook(e, "c", k->n, k->n, true, roots, store_roots(k, roots, MAX_ROOTS), true);
+    row_struct(e, "");
+    row_init(e, "const struct pk_args *g, pk_i64 z", "mnkc");
+    store_function(e, "c_store",
+                   text(e, "const struct pk_args *g, const struct %s_c_row *r, pk_i64 z, pk_i64 n, "
+                           "int cnt%s",
+                        e->prefix, ""),
+                   "mk", false);
+}
+
+/* ---- reduction ----------------------------------------------------------------------------------- */
+
+static bool is_arg(enum op op) {
+    return op == OP_ARGMAX || op == OP_ARGMIN;
+}
+
+static bool is_max(enum op op) {
+    return op == OP_MAX || op == OP_ARGMAX;
+}
+
+static void identity(const struct kernel_pass *p, struct str *out) {
+    bool extreme = p->op != OP_SUM && p->op != OP_PROD;
+    enum dtype d = p->acc;
+    if (!extreme) {
+        str_printf(out, "pk_set_%s(%d)", lane_name(d), p->op == OP_PROD);
+    } else if (dtype_is_float(d)) {
+        str_printf(out, "pk_set_%s(%s%s__builtin_inf())", lane_name(d),
+                   dtype_lane(d) == DT_F32 ? "(float)" : "", is_max(p->op) ? "-" : "");
+    } else if (d == DT_BOOL) {
+        str_printf(out, "pk_set_vi32(%d)", is_max(p->op) ? 0 : -1);
+    } else if (d == DT_U64) {
+        str_printf(out, "pk_set_vu64(%s)", is_max(p->op) ? "0" : "~0ULL");
+    } else if (d == DT_I64) {
+        str_printf(out, "pk_set_vi64(%s)",
+                   is_max(p->op) ? "-9223372036854775807LL - 1" : "9223372036854775807LL");
+    } else {
+        int64_t lo, hi;
+        dtype_int_range(d, &lo, &hi);
+        str_printf(out, "pk_set_%s((%s)%lldLL)", lane_name(d), scalar_name(d),
+                   (long long)(is_max(p->op) ? lo : hi));
+    }
+}
+
+/* The same for the position of an extreme: NaN beats everything, and of equals the lower position
+ * wins. A lane that has seen nothing has the highest position. */
+static void take_in_position(const struct kernel_pass *p, int i, const char *x, const char *x_at,
+                             struct str *out) {
+    const char *lane = p->acc == DT_BOOL ? "vu32" : lane_name(p->acc);
+    bool is_float = dtype_is_float(p->acc);
+    str_printf(out, "    { const %s x_ = (%s)%s, a_ = (%s)a->a%d;\n", lane, lane, x, lane, i);
+    if (is_float)
+        str_printf(out, "      const vi32 xn = pk_isnan_%s(x_), an = pk_isnan_%s(a_);\n", lane, lane);
+    str_printf(out, "      const vi32 better = pk_%s_%s(x_, a_)%s;\n", is_max(p->op) ? "gt" : "lt",
+               lane, is_float ? " | (xn & ~an)" : "");
+    str_printf(out, "      const vi32 equal = pk_eq_%s(x_, a_)%s;\n", lane,
+               is_float ? " | (xn & an)" : "");
+    str_printf(out, "      const vi32 w = better | (equal & pk_lt_vi64(%s, a->at%d));\n", x_at, i);
+    str_printf(out, "      a->a%d = pk_select_%s(w, %s, a->a%d);\n", i, lane_name(p->acc), x, i);
+    str_printf(out, "      a->at%d = pk_select_vi64(w, %s, a->at%d); }\n", i, x_at, i);
+}
+
+/* Statement: accumulator `a` takes in x (and, for arg, the position x_at). */
+static void take_in(const struct kernel_pass *p, int i, const char *x, const char *x_at,
+                    struct str *out) {
+    const char *lane = lane_name(p->acc);
+    if (p->op == OP_SUM) {
+        str_printf(out, "    a->a%d = a->a%d + %s;\n", i, i, x);
+    } else if (p->op == OP_PROD) {
+        str_printf(out, "    a->a%d = a->a%d * %s;\n", i, i, x);
+    } else if (!is_arg(p->op)) {
+        if (p->acc == DT_BOOL)
+            str_printf(out, "    a->a%d = a->a%d %s %s;\n", i, i, is_max(p->op) ? "|" : "&", x);
+        else
+            str_printf(out, "    a->a%d = pk_%s_%s(a->a%d, %s);\n", i, is_max(p->op) ? "max" : "min",
+                       lane, i, x);
+    } else {
+        take_in_position(p, i, x, x_at, out);
+    }
+}
+
+static void acc_struct(struct emit *e) {
+    const struct kernel *k = e->k;
+    str_printf(e->out, "struct %s_acc {\n", e->prefix);
+    for (int i = 0; i < k->n_pass; i++) {
+        str_printf(e->out, "    %s a%d;\n", lane_name(k->pass[i].acc), i);
+        if (is_arg(k->pass[i].op)) str_printf(e->out, "    vi64 at%d;\n", i);
+    }
+    str_printf(e->out, "};\n\nstatic inline void %s_acc_init(struct %s_acc *a)\n{\n", e->prefix,
+               e->prefix);
+    for (int i = 0; i < k->n_pass; i++) {
+        str_printf(e->out, "    a->a%d = ", i);
+        identity(&k->pass[i], e->out);
+        str_add(e->out, ";\n");
+        if (is_arg(k->pass[i].op))
+            str_printf(e->out, "    a->at%d = pk_set_vi64(9223372036854775807LL);\n", i);
+    }
+    str_add(e->out, "}\n\n");
+}
+
+static void combine_functions(struct emit *e) {
+    const struct kernel *k = e->k;
+    str_printf(e->out,
+               "static inline void %s_combine(struct %s_acc *a, const struct %s_acc *b, int level)\n{\n",
+               e->prefix, e->prefix, e->prefix);
+    for (int i = 0; i < k->n_pass; i++) {
+        const char *xs = arena_printf(e->arena, "b->a%d", i);
+        const char *ats = arena_printf(e->arena, "b->at%d", i);
+        str_printf(e->out, "    if (level == %d) {\n", k->pass[i].level);
+        take_in(&k->pass[i], i, xs != NULL ? xs : "", ats != NULL ? ats : "", e->out);
+        str_add(e->out, "    }\n");
+    }
+    str_printf(e->out,
+               "}\n\nstatic inline void %s_rotate(struct %s_acc *to, const struct %s_acc *a, int by)\n{\n",
+               e->prefix, e->prefix, e->prefix);
+    for (int i = 0; i < k->n_pass; i++) {
+        str_printf(e->out, "    to->a%d = pk_rotate_%s(a->a%d, by);\n", i,
+                   lane_name(k->pass[i].acc), i);
+        if (is_arg(k->pass[i].op))
+            str_printf(e->out, "    to->at%d = pk_rotate_vi64(a->at%d, by);\n", i, i);
+    }
+    str_add(e->out, "}\n\n");
+}
+
+static const char *const REDUCE_PARAMS =
+    "const struct pk_args *g, const struct %s_c_row *r, struct %s_acc *a, int level, pk_i64 z, pk_i64 "
+    "k, int cnt";
+
+/* Lanes beyond cnt must not count when they run along k. */
+static void step_pass(struct emit *e, int i, bool along, struct str *body) {
+    const struct kernel_pass *p = &e->k->pass[i];
+    const char *v = emit_value(e, p->f);
+    const char *lane = lane_name(p->acc);
+    str_printf(body, "    %s x%d = %s;\n", lane, i, v);
+    if (along) {
+        str_printf(body, "    if (cnt != PK_W) x%d = pk_select_%s(pk_mask_n(cnt), x%d, ", i, lane, i);
+        identity(p, body);
+        str_add(body, ");\n");
+    }
+    const char *at = "";
+    if (is_arg(p->op)) {
+        at = arena_printf(e->arena, "x_at%d", i);
+        str_printf(body, "    vi64 x_at%d = pk_set_vi64(k)%s;\n", i,
+                   along ? " + pk_iota_vi64()" : "");
+        if (along)
+            str_printf(body,
+                       "    if (cnt != PK_W) x_at%d = pk_select_vi64(pk_mask_n(cnt), x_at%d, "
+                       "pk_set_vi64(9223372036854775807LL));\n",
+                       i, i);
+    }
+    const char *x = arena_printf(e->arena, "x%d", i);
+    take_in(p, i, x != NULL ? x : "", at != NULL ? at : "", body);
+}
+
+static void step_function(struct emit *e, int levels, bool along) {
+    struct str params;
+    str_init(&params, e->out->alloc);
+    str_printf(&params, REDUCE_PARAMS, e->prefix, e->prefix);
+    struct str whole;
+    str_init(&whole, e->out->alloc);
+    for (int level = 0; level < levels; level++) {
+        struct str body;
+        if (!begin(e, STAGE_VALUE, &body)) continue;
+        for (int i = 0; i < e->k->n_pass; i++) {
+            if (e->k->pass[i].level == level) step_pass(e, i, along, &body);
+        }
+        str_printf(&whole, "    if (level == %d) {\n%s    }\n", level, str_text(&body));
+        str_free(&body);
+    }
+    str_printf(e->out, "static inline void %s_step(%s)\n{\n", e->prefix, str_text(&params));
+    prologue(e, "mn");
+    str_add(e->out, "    (void)r, (void)a, (void)level;\n");
+    str_add(e->out, str_text(&whole));
+    str_add(e->out, "}\n\n");
+    str_free(&whole);
+    str_free(&params);
+}
+
+static void finish_function(struct emit *e, int levels, bool along) {
+    const struct kernel *k = e->k;
+    struct str whole;
+    str_init(&whole, e->out->alloc);
+    for (int level = 0; level < levels; level++) {
+        str_printf(&whole, "    if (level == %d) {\n", level);
+        for (int i = 0; i < k->n_pass; i++) {
+            const struct kernel_pass *p = &k->pass[i];
+            if (p->level != level) continue;
+            const char *field = is_arg(p->op) ? "at" : "a";
+            const char *lane = is_arg(p->op) ? "vi64" : lane_name(p->acc);
+            str_printf(&whole, along ? "    r->acc%d = pk_set_%s(a->%s%d[0]);\n"
+                                     : "    r->acc%d = (%s)a->%s%d;\n",
+                       i, lane, field, i);
+        }
+        emit_stage(e, level + 1, &whole);
+        str_add(&whole, "    }\n");
+    }
+    str_printf(e->out,
+               "static inline void %s_finish(const struct pk_args *g, struct %s_c_row *r, const struct "
+               "%s_acc *a, int level, pk_i64 z, int cnt)\n{\n",
+               e->prefix, e->prefix, e->prefix);
+    prologue(e, "mnk");
+    str_add(e->out, "    (void)a, (void)level;\n");
+    str_add(e->out, str_text(&whole));
+    str_add(e->out, "}\n\n");
+    str_free(&whole);
+}
+
+static void reduction_row(struct emit *e) {
+    const struct kernel *k = e->k;
+    struct str fields, body;
+    str_init(&fields, e->out->alloc);
+    for (int i = 0; i < k->n_pass; i++) {
+        str_printf(&fields, "    %s acc%d;\n",
+                   is_arg(k->pass[i].op) ? "vi64" : lane_name(k->pass[i].acc), i);
+    }
+    row_struct(e, str_text(&fields));
+    str_free(&fields);
+    str_init(&body, e->out->alloc);
+    emit_stage(e, STAGE_ROW, &body);
+    str_printf(e->out,
+               "static inline void %s_row_init(const struct pk_args *g, struct %s_c_row *r, pk_i64 z, "
+               "int cnt)\n{\n",
+               e->prefix, e->prefix);
+    prologue(e, "mnk");
+    str_add(e->out, "    (void)r;\n");
+    str_add(e->out, str_text(&body));
+    str_add(e->out, "}\n\n");
+    str_free(&body);
+}
+
+static void write_reduction(struct emit *e) {
+    static const char *const names[] = {"Z", "K"};
+    const struct kernel *k = e->k;
+    int cost_k = 0, cost_z = 0, levels = 0, acc_level[MAX_PASSES];
+    bool elements = false;
+    fn_id roots[MAX_ROOTS];
+    int n = store_roots(k, roots, MAX_ROOTS - MAX_PASSES);
+    for (size_t i = 0; i < k->stores.n; i++) elements = elements || !k->stores.at[i].per_row;
+    for (int i = 0; i < k->n_pass; i++) {
+        const struct kernel_pass *p = &k->pass[i];
+        cost_k += emit_axis_cost(e, p->f, k->k);
+        cost_z += emit_axis_cost(e, p->f, k->z);
+        if (p->level + 1 > levels) levels = p->level + 1;
+        acc_level[i] = p->level;
+        roots[n++] = p->f;
+    }
+    bool along = cost_k <= cost_z;
+    define_int(e, "RD_AXIS", along);
+    define_int(e, "RD_LEVELS", levels);
+    define_int(e, "RD_ELEMENTS", elements);
+    shape(e, names, (sx[]){k->Z, k->K}, 2);
+    e->acc_level = acc_level;
+    e->n_acc = k->n_pass;
+    emit_hook(e, "c", along ? k->k : k->z, k->k, true, roots, n, true);
+    reduction_row(e);
+    acc_struct(e);
+    combine_functions(e);
+    step_function(e, levels, along);
+    finish_function(e, levels, along);
+    store_function(e, "row_store",
+                   text(e, "const struct pk_args *g, const struct %s_c_row *r, pk_i64 z, int cnt%s",
+                        e->prefix, ""),
+                   "mnk", true);
+    store_function(e, "element_store",
+                   text(e, "const struct pk_args *g, const struct %s_c_row *r, pk_i64 z, pk_i64 k, "
+                           "int cnt%s",
+                        e->prefix, ""),
+                   "mn", false);
+    e->acc_level = NULL;
+    e->n_acc = 0;
+}
+
+/* ---- scatter, scan, sort ------------------------------------------------------------------------- */
+
+/* A function without a row: (g, z, COORD, cnt). */
+static void plain_function(struct emit *e, const char *name, fn_id f, const char *lane,
+                           const char *coord, const char *missing) {
+    value_function(e, name, f, lane,
+                   text(e, "const struct pk_args *g, pk_i64 z, pk_i64 %s, int cnt%s", coord, ""),
+                   missing);
+}
+
+static void write_scatter(struct emit *e) {
+    static const char *const names[] = {"Z", "K", "N"};
+    const struct kernel *k = e->k;
+    enum dtype d = graph_value(e->g, k->stores.at[0].value)->dtype;
+    define(e, "SC_ACC", lane_name(d));
+    define(e, "SC_ACC_S", scalar_name(d));
+    define_int(e, "SC_ADD", k->add);
+    define_int(e, "SC_UNIFORM", !fn_depends(e->fns, k->index, k->z));
+    shape(e, names, (sx[]){k->Z, k->K, k->N}, 3);
+    emit_hook(e, "line", k->z, k->z, true, NULL, 0, false);
+    plain_function(e, "base", k->base, lane_name(d), "k", "mn");
+    plain_function(e, "index", k->index, "vi64", "n", "mk");
+    plain_function(e, "src", k->src, lane_name(d), "n", "mk");
+    store_function(e, "store",
+                   text(e, "const struct pk_args *g, pk_i64 z, pk_i64 k, int cnt, %s acc0%s",
+                        lane_name(d), ""),
+                   "mn", false);
+}
+
+static void write_scan(struct emit *e) {
+    static const char *const names[] = {"Z", "K"};
+    const struct kernel *k = e->k;
+    define(e, "SN_ACC", lane_name(k->acc));
+    shape(e, names, (sx[]){k->Z, k->K}, 2);
+    emit_hook(e, "line", k->z, k->z, true, NULL, 0, false);
+    plain_function(e, "src", k->src, lane_name(k->acc), "k", "mn");
+    store_function(e, "store",
+                   text(e, "const struct pk_args *g, pk_i64 z, pk_i64 k, int cnt, %s acc0%s",
+                        lane_name(k->acc), ""),
+                   "mn", false);
+}
+
+static void write_sort(struct emit *e) {
+    static const char *const names[] = {"Z", "K", "N"};
+    const struct kernel *k = e->k;
+    define(e, "ST_ACC", lane_name(k->acc));
+    define(e, "ST_ACC_S", scalar_name(k->acc));
+    define_int(e, "ST_DESCENDING", k->descending);
+    if (dtype_is_float(k->acc))
+        define(e, "ST_LESS(a, b)", "((a) < (b) || ((b) != (b) && (a) == (a)))");
+    else if (k->acc == DT_BOOL) define(e, "ST_LESS(a, b)", "((unsigned)(a) < (unsigned)(b))");
+    else define(e, "ST_LESS(a, b)", "((a) < (b))");
+    shape(e, names, (sx[]){k->Z, k->K, k->N}, 3);
+    emit_hook(e, "line", k->k, k->k, true, NULL, 0, false);
+    plain_function(e, "src", k->src, lane_name(k->acc), "k", "mn");
+    store_function(e, "store",
+                   text(e, "const struct pk_args *g, pk_i64 z, pk_i64 k, int cnt, %s acc0, vi64 acc1%s",
+                        lane_name(k->acc), ""),
+                   "mn", false);
+}
+
+/* ---- checks -------------------------------------------------------------------------------------- */
+
+static void check_test(struct emit *e, const struct plan_check *c, struct str *out) {
+    if (c->kind == CHECK_NONZERO) {
+        str_add(out, "x == 0");
+    } else if (c->kind == CHECK_INDEX) {
+        str_add(out, "x < -bound || x >= bound");
+    } else {
+        str_add(out, "x < last || x > bound");
+    }
+    (void)e;
+}
+
+static void check_loop(struct emit *e, const struct plan_check *c, int number) {
+    struct kernel space = *e->k; /* the checked value has a coordinate of its own */
+    const struct kernel *old = e->k;
+    space.z = space.m = space.k = 0;
+    space.n = c->n;
+    e->k = &space;
+    emit_hook(e, arena_printf(e->arena, "check%d", number), c->n, c->n, true, NULL, 0, false);
+    struct str body;
+    if (begin(e, STAGE_VALUE, &body)) {
+        const char *v = emit_value(e, c->f);
+        str_printf(e->out, "static int %s_check%d(const struct pk_args *g, struct pk_fault *f)\n{\n",
+                   e->prefix, number);
+        str_add(e->out, "    const pk_i64 z = 0, m = 0, k = 0, count = ");
+        emit_sx(e, c->N, false, e->out);
+        str_add(e->out, ", bound = ");
+        emit_sx(e, c->bound, false, e->out);
+        str_add(e->out, ";\n    pk_i64 last = 0;\n    (void)z, (void)m, (void)k, (void)bound, (void)last;\n"
+                        "    for (pk_i64 n = 0; n < count; n += PK_W) {\n"
+                        "    const int cnt = count - n < PK_W ? (int)(count - n) : PK_W;\n");
+        str_add(e->out, str_text(&body));
+        str_printf(e->out, "    for (int l = 0; l < cnt; l++) {\n        const pk_i64 x = (pk_i64)%s[l];\n"
+                           "        if (",
+                   v);
+        check_test(e, c, e->out);
+        str_printf(e->out,
+                   ") {\n            f->check = %d;\n            f->index = n + l;\n            f->value "
+                   "= x;\n            f->bound = bound;\n            return 1;\n        }\n        last "
+                   "= x;\n    }\n    }\n    return 0;\n}\n\n",
+                   number);
+    }
+    str_free(&body);
+    e->k = old;
+}
+
+enum proem_status hooks_checks(struct emit *e, struct err *err) {
+    const struct kernel *k = e->k;
+    for (size_t i = 0; i < k->checks.n; i++) {
+        check_loop(e, &e->plan->checks.at[k->checks.at[i]], (int)i);
+    }
+    str_printf(e->out, "static int %s_check(const struct pk_args *g, struct pk_fault *f)\n{\n    return ",
+               e->prefix);
+    for (size_t i = 0; i < k->checks.n; i++) {
+        str_printf(e->out, "%s%s_check%zu(g, f)", i > 0 ? " || " : "", e->prefix, i);
+    }
+    str_add(e->out, ";\n}\n\n");
+    return e->out->failed ? err_nomem(err) : PROEM_OK;
+}
+
+enum proem_status hooks_write(struct emit *e, const struct device_desc *device,
+                              const char **template_file, struct err *err) {
+    switch (e->k->kind) {
+    case KERNEL_MATMUL:
+        write_matmul(e, device);
+        *template_file = "matmul.c";
+        break;
+    case KERNEL_POINTWISE:
+        write_pointwise(e);
+        *template_file = "pointwise.c";
+        break;
+    case KERNEL_REDUCTION:
+        write_reduction(e);
+        *template_file = "reduction.c";
+        break;
+    case KERNEL_SCATTER:
+        write_scatter(e);
+        *template_file = "scatter.c";
+        break;
+    case KERNEL_SCAN:
+        write_scan(e);
+        *template_file = "scan.c";
+        break;
+    case KERNEL_SORT:
+        write_sort(e);
+        *template_file = "sort.c";
+        break;
+    }
+    return e->out->failed || !arena_ok(e->arena) ? err_nomem(err) : PROEM_OK;
+}

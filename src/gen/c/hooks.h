@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ * The hooks and constants of one kernel, as its template's head comment asks for them.
+ */
+#ifndef PROEM_HOOKS_H
+#define PROEM_HOOKS_H
+
+#include "gen/c/emit.h"
+
+/* Write the constants and hook functions of e->k to e->out, and name the template's file. */
+enum proem_status hooks_write(struct emit *e, const struct device_desc *device,
+                              const char **template_file, struct err *err);
+/* The check function, named <prefix>_check, if the kernel has checks. */
+enum proem_status hooks_checks(struct emit *e, struct err *err);
+
+#endif

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ * gen_c: units of C from a plan. A unit is the kernel ABI, the prelude files that its kernels'
+ * operators need, and for each kernel its hooks and its template's text; then the table of kernels.
+ */
+#include "gen/gen.h"
+
+#include <string.h>
+
+#include "gen/c/embedded.h"
+#include "gen/c/hooks.h"
+
+static const char *embedded_text(const char *name, size_t n) {
+    for (const struct embedded *f = proem_embedded; f->name != NULL; f++) {
+        if (strlen(f->name) == n && memcmp(f->name, name, n) == 0) return f->text;
+    }
+    return "";
+}
+
+/* ---- prelude ----------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *family, *files;
+} PRELUDE_TABLE[] = {
+#define PRELUDE(family, files) {family, files},
+#include "gen/c/prelude/sections.def"
+#undef PRELUDE
+};
+
+static const char *prelude_files(const char *family, size_t n) {
+    for (size_t i = 0; i < COUNT_OF(PRELUDE_TABLE); i++) {
+        const char *f = PRELUDE_TABLE[i].family;
+        if (strlen(f) == n && memcmp(f, family, n) == 0) return PRELUDE_TABLE[i].files;
+    }
+    return "";
+}
+
+struct families {
+    struct fn_pool *fns;
+    bool used[OP_COUNT];
+};
+
+static void family_visit(void *user, fn_id f) {
+    struct families *u = user;
+    const struct fn_node *n = fn_get(u->fns, f);
+    if (n->kind == FN_OP) u->used[n->op] = true;
+}
+
+static bool lists(const char *files, const char *name, size_t n) {
+    for (const char *p = files; (p = strstr(p, name)) != NULL; p += n) {
+        bool starts = p == files || p[-1] == ' ';
+        if (starts && (p[n] == ' ' || p[n] == '\0')) return true;
+    }
+    return false;
+}
+
+/* Is file `name` needed by an operator in use? Reductions compare and test for NaN. */
+static bool file_needed(const struct families *u, const char *name, size_t n) {
+    if (lists(prelude_files("", 0), name, n) || lists(prelude_files("max", 3), name, n)) return true;
+    for (int op = OP_NONE + 1; op < OP_EW_END; op++) {
+        if (!u->used[op]) continue;
+        const char *c = op_info((enum op)op)->c;
+        if (c[0] == '@' && lists(prelude_files(c + 1, strlen(c + 1)), name, n)) return true;
+    }
+    return false;
+}
+
+static void write_prelude(const struct families *u, struct str *out) {
+    str_add(out, embedded_text("kernel_abi.h", strlen("kernel_abi.h")));
+    const char *p = prelude_files("all", 3);
+    while (*p != '\0') {
+        size_t n = strcspn(p, " ");
+        if (file_needed(u, p, n)) {
+            str_add(out, "\n");
+            str_add(out, embedded_text(p, n));
+        }
+        p += n + (p[n] == ' ');
+    }
+    str_add(out, "\n");
+    str_add(out, embedded_text("index.h", strlen("index.h")));
+}
+
+/* ---- kernels ----------------------------------------------------------------------------------- */
+
+static void walk_kernel(struct plan *p, const struct kernel *k, fn_visit visit, void *user) {
+    const fn_id own[] = {k->a, k->b[0], k->b[1], k->b[2], k->b[3], k->base, k->index, k->src};
+    for (size_t i = 0; i < COUNT_OF(own); i++) fn_walk(p->fns, own[i], visit, user);
+    for (int i = 0; i < k->n_pass; i++) fn_walk(p->fns, k->pass[i].f, visit, user);
+    for (size_t i = 0; i < k->stores.n; i++) fn_walk(p->fns, k->stores.at[i].f, visit, user);
+    for (size_t i = 0; i < k->checks.n; i++) {
+        fn_walk(p->fns, p->checks.at[k->checks.at[i]].f, visit, user);
+    }
+}
+
+struct leaves {
+    struct plan *p;
+    bool *read;
+    bool all_const;
+    bool wide; /* every leaf is f32 or f64 */
+};
+
+static void leaf_visit(void *user, fn_id f) {
+    struct leaves *l = user;
+    const struct fn_node *n = fn_get(l->p->fns, f);
+    if (n->kind != FN_LOAD) return;
+    if (l->read != NULL) l->read[n->tensor] = true;
+    bool is_const = false;
+    const struct graph *g = l->p->low.graph;
+    for (size_t i = 0; i < g->params.n; i++) {
+        is_const = is_const || (g->params.at[i].value == n->tensor && g->params.at[i].is_const);
+    }
+    l->all_const = l->all_const && is_const;
+    l->wide = l->wide && (n->dtype == DT_F32 || n->dtype == DT_F64);
+}
+
+/* Packing once pays where the packed panel is no larger than the weights as they lie. */
+static bool packs_once(struct plan *p, fn_id f) {
+    struct leaves l = {.p = p, .all_const = true, .wide = true};
+    fn_walk(p->fns, f, leaf_visit, &l);
+    return l.all_const && l.wide && fn_get(p->fns, f)->kind != FN_CONST;
+}
+
+static enum proem_status kernel_args(struct plan *p, struct kernel *k, struct gen_kernel *gk,
+                                     int *slot, struct err *e) {
+    const struct graph *g = p->low.graph;
+    struct leaves l = {.p = p, .read = ARENA_NEW(g->arena, bool, g->values.n)};
+    value_id *args = ARENA_NEW(g->arena, value_id, g->values.n);
+    if (l.read == NULL || args == NULL) return err_nomem(e);
+    walk_kernel(p, k, leaf_visit, &l);
+    for (value_id v = 1; v < g->values.n; v++) {
+        slot[v] = -1;
+        if (!l.read[v]) continue;
+        slot[v] = gk->n_args;
+        args[gk->n_args++] = v;
+    }
+    for (size_t i = 0; i < k->stores.n; i++) {
+        value_id v = k->stores.at[i].value;
+        if (slot[v] >= 0) continue;
+        slot[v] = gk->n_args;
+        args[gk->n_args++] = v;
+    }
+    gk->args = args;
+    return PROEM_OK;
+}
+
+/* Kernels whose results share bytes between tasks run as one task: sub-byte elements of rows that do
+ * not start on a byte. */
+static bool shares_bytes(const struct plan *p, const struct kernel *k) {
+    for (size_t i = 0; i < k->stores.n; i++) {
+        enum dtype d = graph_value(p->low.graph, k->stores.at[i].value)->dtype;
+        if (dtype_is_subbyte(d)) return true;
+    }
+    return false;
+}
+
+static void write_serial(const char *prefix, struct str *out) {
+    str_printf(out,
+               "static pk_i64 %s_serial_shared(const struct pk_args *g) { return "
+               "%s_kernel.shared_bytes(g); }\n"
+               "static pk_i64 %s_serial_local(const struct pk_args *g) { return "
+               "%s_kernel.local_bytes(g); }\n"
+               "static pk_i64 %s_serial_tasks(const struct pk_args *g, int phase) { return "
+               "%s_kernel.tasks(g, phase) > 0; }\n"
+               "static void %s_serial_run(const struct pk_args *g, int phase, pk_i64 task)\n{\n"
+               "    pk_i64 n = %s_kernel.tasks(g, phase);\n    (void)task;\n"
+               "    for (pk_i64 i = 0; i < n; i++) %s_kernel.run(g, phase, i);\n}\n",
+               prefix, prefix, prefix, prefix, prefix, prefix, prefix, prefix, prefix);
+}
+
+static const char *c_name(struct arena *a, const struct kernel *k, const char *value) {
+    char buf[48];
+    size_t n = 0;
+    for (const char *p = value; *p != '\0' && n + 1 < sizeof buf; p++) {
+        bool ok = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
+                  (*p >= '0' && *p <= '9') || *p == '_';
+        buf[n++] = ok ? *p : '_';
+    }
+    buf[n] = '\0';
+    return arena_printf(a, "k%d_%s_%s", k->id, kernel_kind_name(k->kind), buf);
+}
+
+struct writer {
+    struct plan *p;
+    const struct device_desc *device;
+    struct arena *arena;
+    struct err *err;
+};
+
+static enum proem_status write_kernel(struct writer *w, struct kernel *k, struct gen_kernel *gk,
+                                      struct str *out) {
+    const struct graph *g = w->p->low.graph;
+    int *slot = ARENA_NEW(w->arena, int, g->values.n);
+    const char *prefix = arena_printf(w->arena, "k%d", k->id);
+    gk->kernel = k;
+    gk->name = c_name(w->arena, k, graph_value(g, k->stores.at[0].value)->name);
+    k->name = gk->name;
+    if (slot == NULL || prefix == NULL || gk->name == NULL) return err_nomem(w->err);
+    TRY(kernel_args(w->p, k, gk, slot, w->err));
+    gk->n_checks = (int)k->checks.n;
+    gk->checks = k->checks.at;
+    k->prepack[0] = k->kind == KERNEL_MATMUL && packs_once(w->p, k->a);
+    k->prepack[1] = k->kind == KERNEL_MATMUL && packs_once(w->p, k->b[0]);
+    gk->n_operands = k->prepack[0] + k->prepack[1];
+    struct emit e = {.plan = w->p, .fns = w->p->fns, .sp = g->sx, .g = g, .arena = w->arena,
+                     .k = k, .prefix = prefix, .slot = slot, .out = out};
+    e.W = w->device->vector_bits >= 512 ? 16 : w->device->vector_bits >= 256 ? 8 : 4;
+    e.q = sx_var(g->sx, "q", 0);
+    str_printf(out, "\n/* ---- %s ---- */\n\n", gk->name);
+    if (gk->n_checks > 0) TRY(hooks_checks(&e, w->err));
+    str_printf(out, "#define PK_KERNEL %s\n", prefix);
+    if (gk->n_checks > 0) str_printf(out, "#define PK_CHECK %s_check\n", prefix);
+    else str_add(out, "#define PK_CHECK 0\n");
+    static const char *const short_name[] = {"PW", "MM", "RD", "SC", "SN", "ST"};
+    str_printf(out, "#define %s_NAME \"%s\"\n", short_name[k->kind], gk->name);
+    const char *file = "";
+    TRY(hooks_write(&e, w->device, &file, w->err));
+    str_add(out, embedded_text(file, strlen(file)));
+    if (shares_bytes(w->p, k)) write_serial(prefix, out);
+    return out->failed ? err_nomem(w->err) : PROEM_OK;
+}
+
+static void write_table(struct plan *p, const struct gen_unit *u, struct str *out) {
+    for (int i = 0; i < u->n_kernels; i++) {
+        const struct gen_kernel *gk = &u->kernels[i];
+        int id = gk->kernel->id;
+        if (!shares_bytes(p, gk->kernel)) continue;
+        str_printf(out,
+                   "static const struct pk_kernel k%d_serial = {.name = \"%s\", .phases = %d, "
+                   ".shared_bytes = k%d_serial_shared, .local_bytes = k%d_serial_local, .tasks = "
+                   "k%d_serial_tasks, .run = k%d_serial_run%s",
+                   id, gk->name, gk->kernel->kind == KERNEL_MATMUL ? 2 : 1, id, id, id, id,
+                   gk->n_checks > 0 ? ", .check = " : "");
+        if (gk->n_checks > 0) str_printf(out, "k%d_check", id);
+        str_add(out, "};\n");
+    }
+    str_add(out, "\nstatic const struct pk_kernel *const pk_kernels[] = {\n");
+    for (int i = 0; i < u->n_kernels; i++) {
+        const struct kernel *k = u->kernels[i].kernel;
+        str_printf(out, "    &k%d_%s,\n", k->id, shares_bytes(p, k) ? "serial" : "kernel");
+    }
+    str_printf(out,
+               "};\n\n__attribute__((visibility(\"default\"))) const struct pk_unit proem_unit = "
+               "{PK_ABI_VERSION, %d, pk_kernels};\n",
+               u->n_kernels);
+}
+
+enum proem_status gen_c(struct plan *p, const struct device_desc *device, int n_units,
+                        struct gen_unit **out, int *n_out, struct err *e) {
+    struct arena *arena = p->source->arena;
+    struct writer w = {p, device, arena, e};
+    int total = (int)p->kernels.n;
+    int n = n_units < 1 ? 1 : n_units > total ? total : n_units;
+    struct gen_unit *units = ARENA_NEW(arena, struct gen_unit, n + 1);
+    if (units == NULL) return err_nomem(e);
+    for (int u = 0; u < n; u++) {
+        struct gen_unit *unit = &units[u];
+        str_init(&unit->text, arena->alloc);
+        unit->kernels = ARENA_NEW(arena, struct gen_kernel, total);
+        if (unit->kernels == NULL) return err_nomem(e);
+        struct families fam = {.fns = p->fns};
+        for (int i = u; i < total; i += n) {
+            walk_kernel(p, p->kernels.at[i], family_visit, &fam);
+        }
+        write_prelude(&fam, &unit->text);
+        for (int i = u; i < total; i += n) {
+            TRY(write_kernel(&w, p->kernels.at[i], &unit->kernels[unit->n_kernels++], &unit->text));
+        }
+        write_table(p, unit, &unit->text);
+        if (unit->text.failed) return err_nomem(e);
+    }
+    *out = units;
+    *n_out = n;
+    return arena_ok(arena) ? PROEM_OK : err_nomem(e);
+}
