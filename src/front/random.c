@@ -126,12 +126,42 @@ static double normal_of(uint64_t word) {
 
 /* ---- filling --------------------------------------------------------------------------------- */
 
-static void store_double(void *data, enum dtype d, int64_t i, double v) {
-    if (d == DT_F32) {
+/* A float dtype of 8 or 16 bits, laid out as sign, exponent, significand. */
+struct narrow {
+    int width, significand, bias;
+};
+
+static struct narrow narrow_of(enum dtype d) {
+    int width = dtype_bits(d), significand = dtype_significand(d);
+    return (struct narrow){width, significand, (1 << (width - significand - 1)) - 1};
+}
+
+/* The bits of v rounded half to even, where v and the result are normal; else false. (The general
+ * conversion takes four times as long, and tensors of weights are large.) */
+static bool narrow_bits(const struct narrow *n, double v, uint64_t *out) {
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    uint64_t sign = bits >> 63, m = bits & (UINT64_MAX >> 1);
+    int e = (int)(m >> 52) - 1023, shift = 53 - n->significand;
+    if (e < 1 - n->bias || e >= n->bias) return false;
+    m += (UINT64_C(1) << (shift - 1)) - 1 + (m >> shift & 1);
+    m = (m >> shift) - ((uint64_t)(1023 - n->bias) << (n->significand - 1));
+    *out = m | sign << (n->width - 1);
+    return true;
+}
+
+static void store_double(void *data, enum dtype d, const struct narrow *n, int64_t i, double v) {
+    uint64_t bits;
+    if (d == DT_F32)
         ((float *)data)[i] = (float)v;
-        return;
-    }
-    elem_store(d, data, i, elem_cast(DT_F64, (union scalar){.f = v}, d, false));
+    else if (d == DT_F64)
+        ((double *)data)[i] = v;
+    else if (n->width == 16 && narrow_bits(n, v, &bits))
+        ((uint16_t *)data)[i] = (uint16_t)bits;
+    else if (n->width == 8 && narrow_bits(n, v, &bits))
+        ((uint8_t *)data)[i] = (uint8_t)bits;
+    else
+        elem_store(d, data, i, elem_cast(DT_F64, (union scalar){.f = v}, d, false));
 }
 
 static void fill_e8m0(unsigned char *data, int64_t count, uint64_t key, int lo, int hi) {
@@ -215,8 +245,9 @@ enum proem_status random_fill(void *data, enum dtype d, int64_t count, uint64_t 
     if (d == DT_E8M0) {
         fill_e8m0(data, count, key, -4, 4);
     } else if (dtype_is_float(d)) {
+        struct narrow n = narrow_of(d);
         for (int64_t i = 0; i < count; i++)
-            store_double(data, d, i, normal_of(word_at(key, i)));
+            store_double(data, d, &n, i, normal_of(word_at(key, i)));
     } else {
         struct interval in = {0};
         TRY(rule_interval(d, rule, name, &in, e));
@@ -238,9 +269,10 @@ enum proem_status random_fill_uniform(void *data, enum dtype d, int64_t count, u
     }
     /* Below 1, f4 has no other value on a grid than 0 and 1/2. */
     int bits = d == DT_F4E2M1FN ? 1 : dtype_significand(d);
+    struct narrow n = narrow_of(d);
     double step = 1.0 / (double)(UINT64_C(1) << bits);
     for (int64_t i = 0; i < count; i++)
-        store_double(data, d, i, (double)(word_at(key, i) >> (64 - bits)) * step);
+        store_double(data, d, &n, i, (double)(word_at(key, i) >> (64 - bits)) * step);
     return PROEM_OK;
 }
 

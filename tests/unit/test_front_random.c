@@ -115,6 +115,23 @@ static void test_normal_moments(void **state) {
     array_free(&a);
 }
 
+/* Normals of a narrow dtype are the rounded normals of f64. */
+static void test_narrow(void **state) {
+    (void)state;
+    enum { N = 1 << 16 };
+    struct array wide = make(DT_F64, N);
+    random_fill(wide.data, DT_F64, N, 0, "x", NULL, NULL);
+    for (enum dtype d = DT_NONE + 1; d < DT_COUNT; d++) {
+        if (!dtype_is_float(d) || d == DT_E8M0) continue;
+        struct array a = make(d, N);
+        random_fill(a.data, d, N, 0, "x", NULL, NULL);
+        for (int64_t i = 0; i < N; i++)
+            assert_true(value(&a, i) == float_round(d, value(&wide, i), false));
+        array_free(&a);
+    }
+    array_free(&wide);
+}
+
 static void test_full_range(void **state) {
     (void)state;
     for (enum dtype d = DT_NONE + 1; d < DT_COUNT; d++) {
@@ -280,10 +297,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_quantile),       cmocka_unit_test(test_golden),
         cmocka_unit_test(test_streams_differ), cmocka_unit_test(test_prefix),
-        cmocka_unit_test(test_normal_moments), cmocka_unit_test(test_full_range),
-        cmocka_unit_test(test_e8m0),           cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_rule_edges),     cmocka_unit_test(test_uniform),
-        cmocka_unit_test(test_range),          cmocka_unit_test(test_choose),
+        cmocka_unit_test(test_normal_moments), cmocka_unit_test(test_narrow),
+        cmocka_unit_test(test_full_range),     cmocka_unit_test(test_e8m0),
+        cmocka_unit_test(test_rules),          cmocka_unit_test(test_rule_edges),
+        cmocka_unit_test(test_uniform),        cmocka_unit_test(test_range),
+        cmocka_unit_test(test_choose),
     };
     return cmocka_run_group_tests_name("front_random", tests, NULL, NULL);
 }
