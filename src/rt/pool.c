@@ -36,8 +36,8 @@ struct rt_pool {
 };
 
 #define LONG_WAIT_US 300
-#define PENALTY_MIN  32
-#define PENALTY_MAX  4096
+#define PENALTY_MIN  256
+#define PENALTY_MAX  16384
 
 enum proem_status rt_pool_new(const struct allocator *alloc, int threads, struct rt_pool **out,
                               struct err *e) {
