@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT
+ * The command: options, a session (context, program, inputs), one function for each subcommand.
+ * Only here are things printed, and the environment read. Diagnostics go to stderr as one line,
+ * results to stdout.
+ */
+#ifndef PROEM_CLI_H
+#define PROEM_CLI_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "driver/driver.h"
+#include "front/front.h"
+
+enum command {
+    CMD_NONE,
+    CMD_RUN = 1,
+    CMD_EXPLAIN = 2,
+    CMD_EMIT = 4,
+    CMD_BENCH = 8,
+    CMD_FMT = 16,
+    CMD_DOCTOR = 32,
+    CMD_CACHE = 64
+};
+
+enum cli_device { CLI_CPU, CLI_CUDA, CLI_REF };
+
+/* NAME=TEXT */
+struct pair {
+    const char *name, *text;
+};
+
+struct cli {
+    struct arena *arena;
+    enum command command;
+    const char *file;    /* the graph's file; "stat" or "clear" of cache */
+    VEC(struct pair) in; /* in order; the name may be "*" */
+    const char *weights;
+    uint64_t seed;
+    VEC(struct pair) out;
+    VEC(struct pair) dims;
+    const char *graph;
+    enum precision precision;
+    int threads;
+    enum fuse_policy fuse;
+    VEC(struct pair) force; /* name: FROM:TO, text: always or never */
+    bool assume_bandwidth, tune, tune_order, strict;
+    VEC(const char *) dump;
+    const char *dump_dir, *run_pass;
+    enum cli_device device;
+    const char *arch;
+    bool check, json, vs_unfused, version, help;
+    int64_t rows; /* of --check; 0: all */
+    const char *dir;
+};
+
+enum proem_status cli_parse(struct cli *o, int argc, char **argv, struct err *e);
+void cli_usage(FILE *to);
+
+/* ---- sessions (session.c) -------------------------------------------------------------------- */
+
+struct input {
+    struct array array;      /* loaded; data NULL before */
+    struct src src;          /* where from; random if not given */
+    bool given;
+    struct random_rule rule; /* of a random one */
+    int64_t shape[MAX_RANK]; /* of its file, if that tells */
+    bool shape_known;
+};
+
+struct session {
+    const struct cli *o;
+    struct arena arena;
+    proem_context *c;
+    proem_program *p;
+    struct src_files files;
+    struct input *in; /* by parameter */
+    size_t n_in;
+    struct str text; /* of the file */
+};
+
+/* Read the file and run the first pass. Close it whether or not it succeeds. */
+enum proem_status session_open(struct session *s, const struct cli *o, struct err *e);
+void session_close(struct session *s);
+/* A context alone, for doctor and cache. */
+enum proem_status session_context(struct session *s, const struct cli *o, struct err *e);
+/* Another program for the same graph (bench), parsed and bound alike. */
+enum proem_status session_program(struct session *s, enum fuse_policy fuse, proem_program **out,
+                                  struct err *e);
+/* --run-pass: print what the pass makes of the file. */
+enum proem_status session_run_pass(struct session *s, struct err *e);
+
+/* ---- inputs (inputs.c, rules.c) -------------------------------------------------------------- */
+
+/* Find each parameter's source and bind sizes by --dim and files' shapes. */
+enum proem_status inputs_bind(struct session *s, struct err *e);
+/* Every symbol has a value now. Load files, make random values. */
+enum proem_status inputs_load(struct session *s, struct err *e);
+/* What the uses of integer parameters demand of random values. */
+enum proem_status inputs_rules(struct session *s, struct err *e);
+
+/* ---- output ---------------------------------------------------------------------------------- */
+
+/* Print `FILE:LINE:COL: error: TEXT` or `proem: TEXT`; returns the exit status. */
+int print_error(const char *file, const struct err *e);
+/* One JSON object and a newline on stdout; frees it. */
+enum proem_status print_json(json_t *root, struct err *e);
+json_t *json_real_or_null(double v); /* null if it is not finite */
+/* The parameter's name of the consumer's operand, its position if it has none. */
+const char *edge_input(struct arena *a, const struct graph *g, const struct plan_edge *edge);
+const char *verdict_name(enum verdict v);
+const char *precision_name(enum precision p);
+
+/* Write text to a file; PROEM_IO names it. */
+enum proem_status write_text(const char *path, const char *text, size_t n, struct err *e);
+enum proem_status make_dir(const char *path, struct err *e);
+
+/* ---- subcommands ----------------------------------------------------------------------------- */
+
+enum proem_status cmd_run(struct session *s, struct err *e);
+enum proem_status cmd_explain(struct session *s, struct err *e);
+enum proem_status cmd_emit(struct session *s, struct err *e);
+enum proem_status cmd_bench(struct session *s, struct err *e);
+enum proem_status cmd_fmt(struct session *s, struct err *e);
+enum proem_status cmd_doctor(struct session *s, struct err *e);
+enum proem_status cmd_cache(struct session *s, struct err *e);
+
+/* Explain's two forms. */
+enum proem_status explain_json(struct session *s, struct err *e);
+enum proem_status explain_text(struct session *s, struct err *e);
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+ * `proem explain`: the plan, for people and as JSON.
+ */
+#include "cli/cli.h"
+
+#include <string.h>
+
+/* What a kernel evaluates, by operand of the operator that it is built around. */
+struct role {
+    const char *name;
+    const value_id *at;
+    size_t n;
+};
+
+static int roles_of(const struct plan *p, const struct kernel *k, struct role out[2]) {
+    if (k->anchor == 0) return 0;
+    const struct node *n = graph_node(p->low.graph, k->anchor);
+    const char *first = graph_input_name(n->op, 0), *second = graph_input_name(n->op, 1);
+    out[0] = (struct role){first != NULL ? first : "0", k->prologue_a.at, k->prologue_a.n};
+    if (n->n_in < 2) return 1;
+    out[1] = (struct role){second != NULL ? second : "1", k->prologue_b.at, k->prologue_b.n};
+    return 2;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static json_t *names_of(const struct graph *g, const value_id *at, size_t n) {
+    json_t *a = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(a, json_string(graph_value(g, at[i])->name));
+    return a;
+}
+
+static json_t *bytes_or_null(int64_t bytes) {
+    return bytes >= 0 ? json_integer(bytes) : json_null();
+}
+
+static json_t *config_of(const struct kernel *k) {
+    json_t *o = json_object();
+    if (k->mr > 0) json_object_set_new(o, "mr", json_integer(k->mr));
+    if (k->nv > 0) json_object_set_new(o, "nv", json_integer(k->nv));
+    return o;
+}
+
+static json_t *kernel_json(const struct plan *p, const struct kernel *k) {
+    struct role roles[2];
+    int n = roles_of(p, k, roles);
+    json_t *o = json_object(), *prologue = json_object();
+    for (int i = 0; i < n; i++)
+        json_object_set_new(prologue, roles[i].name, names_of(p->source, roles[i].at, roles[i].n));
+    json_object_set_new(o, "id", json_integer(k->id));
+    json_object_set_new(o, "template", json_string(kernel_kind_name(k->kind)));
+    json_object_set_new(o, "name", json_string(k->name != NULL ? k->name : ""));
+    json_object_set_new(o, "prologue", prologue);
+    json_object_set_new(o, "epilogue", names_of(p->source, k->epilogue.at, k->epilogue.n));
+    json_object_set_new(o, "reads", bytes_or_null(k->bytes_read));
+    json_object_set_new(o, "writes", bytes_or_null(k->bytes_written));
+    json_object_set_new(o, "config", config_of(k));
+    return o;
+}
+
+static json_t *edge_json(struct session *s, const struct plan_edge *edge) {
+    const struct graph *g = s->p->graph;
+    json_t *o = json_object();
+    json_object_set_new(o, "from", json_string(graph_value(g, plan_edge_source(g, edge))->name));
+    json_object_set_new(o, "to",
+                        json_string(graph_value(g, graph_node(g, edge->to)->out)->name));
+    json_object_set_new(o, "input", json_string(edge_input(&s->arena, g, edge)));
+    json_object_set_new(o, "verdict", json_string(verdict_name(edge->verdict)));
+    json_object_set_new(o, "rule", json_string(edge->rule));
+    json_object_set_new(o, "why", json_string(edge->why));
+    return o;
+}
+
+static json_t *dims_json(const struct session *s) {
+    json_t *o = json_object();
+    const struct graph *g = s->p->graph;
+    for (int i = 0; i < s->p->dims.n; i++) {
+        if (s->p->dims.value[i] < 0) continue;
+        json_object_set_new(o, sx_name(g->sx, sx_symbol_at(g->sx, i)),
+                            json_integer(s->p->dims.value[i]));
+    }
+    return o;
+}
+
+enum proem_status explain_json(struct session *s, struct err *e) {
+    const struct plan *p = &s->p->plan;
+    json_t *root = json_object(), *kernels = json_array(), *edges = json_array();
+    json_t *bytes = json_object();
+    for (size_t i = 0; i < p->kernels.n; i++)
+        json_array_append_new(kernels, kernel_json(p, p->kernels.at[i]));
+    for (size_t i = 0; i < p->edges.n; i++)
+        json_array_append_new(edges, edge_json(s, &p->edges.at[i]));
+    json_object_set_new(bytes, "unfused", bytes_or_null(p->bytes_unfused));
+    json_object_set_new(bytes, "fused", bytes_or_null(p->bytes_fused));
+    json_object_set_new(root, "version", json_integer(1));
+    json_object_set_new(root, "graph", json_string(s->p->graph->name));
+    json_object_set_new(root, "device", json_string("cpu"));
+    json_object_set_new(root, "dims", dims_json(s));
+    json_object_set_new(root, "kernels", kernels);
+    json_object_set_new(root, "edges", edges);
+    json_object_set_new(root, "bytes", bytes);
+    return print_json(root, e);
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+static void print_bytes(int64_t b) {
+    if (b < 0)
+        printf("? bytes");
+    else if (b >= 100000)
+        printf("%.1f MB", (double)b * 1e-6);
+    else if (b >= 1000)
+        printf("%.1f kB", (double)b * 1e-3);
+    else
+        printf("%lld bytes", (long long)b);
+}
+
+static void print_names(const char *what, const char *of, const struct graph *g,
+                        const value_id *at, size_t n) {
+    if (n == 0) return;
+    printf("  %s%s%s:", what, of[0] != '\0' ? " " : "", of);
+    for (size_t i = 0; i < n; i++)
+        printf("%s %s", i > 0 ? "," : "", graph_value(g, at[i])->name);
+    printf("\n");
+}
+
+static void print_kernel(const struct plan *p, const struct kernel *k) {
+    struct role roles[2];
+    int n = roles_of(p, k, roles);
+    printf("\nkernel %d, %s: %s\n", k->id, kernel_kind_name(k->kind),
+           k->name != NULL ? k->name : "");
+    for (int i = 0; i < n; i++)
+        print_names("computed in the loads of", roles[i].name, p->source, roles[i].at, roles[i].n);
+    print_names(k->anchor != 0 ? "computed on the result" : "computes", "", p->source,
+                k->epilogue.at, k->epilogue.n);
+    printf("  reads ");
+    print_bytes(k->bytes_read);
+    printf(":");
+    for (size_t i = 0; i < k->reads.n; i++)
+        printf("%s %s", i > 0 ? "," : "", graph_value(p->low.graph, k->reads.at[i])->name);
+    printf("\n  writes ");
+    print_bytes(k->bytes_written);
+    printf(":");
+    for (size_t i = 0; i < k->stores.n; i++)
+        printf("%s %s", i > 0 ? "," : "",
+               graph_value(p->low.graph, k->stores.at[i].value)->name);
+    printf("\n");
+    if (k->mr > 0) printf("  block: %d rows by %d vectors\n", k->mr, k->nv);
+}
+
+static void print_edges(struct session *s) {
+    const struct graph *g = s->p->graph;
+    const struct plan *p = &s->p->plan;
+    if (p->edges.n > 0) printf("\nedges\n");
+    for (size_t i = 0; i < p->edges.n; i++) {
+        const struct plan_edge *e = &p->edges.at[i];
+        printf("  %s -> %s (%s): %s, %s: %s\n", graph_value(g, plan_edge_source(g, e))->name,
+               graph_value(g, graph_node(g, e->to)->out)->name, edge_input(&s->arena, g, e),
+               verdict_name(e->verdict), e->rule, e->why);
+    }
+}
+
+enum proem_status explain_text(struct session *s, struct err *e) {
+    (void)e;
+    const struct plan *p = &s->p->plan;
+    const struct graph *g = s->p->graph;
+    printf("%s on cpu (%s), precision %s", g->name, s->p->opt.target.name,
+           precision_name(s->p->opt.prec));
+    for (int i = 0; i < s->p->dims.n; i++) {
+        const char *name = sx_name(g->sx, sx_symbol_at(g->sx, i));
+        if (s->p->dims.value[i] < 0)
+            printf(", %s not bound", name);
+        else
+            printf(", %s = %lld", name, (long long)s->p->dims.value[i]);
+    }
+    printf("\n%zu kernel%s; moves ", p->kernels.n, p->kernels.n == 1 ? "" : "s");
+    print_bytes(p->bytes_fused);
+    printf(", a kernel an operator ");
+    print_bytes(p->bytes_unfused);
+    printf("\n");
+    for (size_t i = 0; i < p->kernels.n; i++)
+        print_kernel(p, p->kernels.at[i]);
+    print_edges(s);
+    return PROEM_OK;
+}
+
+enum proem_status cmd_explain(struct session *s, struct err *e) {
+    TRY(inputs_bind(s, e));
+    TRY(program_run(s->p, PASS_LOWER, PASS_FUSE, e));
+    return s->o->json ? explain_json(s, e) : explain_text(s, e);
+}

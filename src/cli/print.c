@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ * What subcommands share when they print: errors, JSON, files, words.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int print_error(const char *file, const struct err *e) {
+    const char *text = e->text[0] != '\0' ? e->text : status_text(e->status);
+    if (e->line > 0 && file != NULL)
+        fprintf(stderr, "%s:%d:%d: error: %s\n", file, e->line, e->col, text);
+    else
+        fprintf(stderr, "proem: %s\n", text);
+    return status_exit(e->status);
+}
+
+enum proem_status print_json(json_t *root, struct err *e) {
+    char *text = root != NULL ? json_dumps(root, JSON_ENSURE_ASCII) : NULL;
+    json_decref(root);
+    if (text == NULL) return err_nomem(e);
+    int rc = puts(text);
+    free(text);
+    return rc >= 0 ? PROEM_OK : err_set(e, PROEM_IO, "standard output: cannot be written");
+}
+
+json_t *json_real_or_null(double v) {
+    return isfinite(v) ? json_real(v) : json_null();
+}
+
+const char *edge_input(struct arena *a, const struct graph *g, const struct plan_edge *edge) {
+    const char *name = graph_input_name(graph_node(g, edge->to)->op, edge->input);
+    if (name != NULL) return name;
+    name = arena_printf(a, "%d", edge->input);
+    return name != NULL ? name : "";
+}
+
+const char *verdict_name(enum verdict v) {
+    switch (v) {
+    case VERDICT_FUSED: return "fused";
+    case VERDICT_MOVED: return "moved";
+    case VERDICT_STORED: return "stored";
+    }
+    return "?";
+}
+
+const char *precision_name(enum precision p) {
+    switch (p) {
+    case PREC_BOUNDARY: return "boundary";
+    case PREC_EAGER: return "eager";
+    case PREC_NATIVE: return "native";
+    }
+    return "?";
+}
+
+enum proem_status write_text(const char *path, const char *text, size_t n, struct err *e) {
+    FILE *f = fopen(path, "wb");
+    if (f == NULL) return err_set(e, PROEM_IO, "%s: %s", path, strerror(errno));
+    bool ok = fwrite(text, 1, n, f) == n;
+    int code = errno;
+    ok = fclose(f) == 0 && ok;
+    return ok ? PROEM_OK : err_set(e, PROEM_IO, "%s: %s", path, strerror(code));
+}
+
+enum proem_status make_dir(const char *path, struct err *e) {
+    struct stat st;
+    if (mkdir(path, 0777) == 0) return PROEM_OK;
+    if (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return PROEM_OK;
+    return err_set(e, PROEM_IO, "%s: %s", path,
+                   errno == EEXIST ? "there is a file of that name" : strerror(errno));
+}
