@@ -375,7 +375,7 @@ static enum proem_status lower_node(struct lower *l, node_id id) {
         value_id to = second != 0 && i == 1 ? second : r + (value_id)i;
         l->out->value_of[n->out + (value_id)i] = to;
         /* A rule may give a value that already has a name (x itself): it keeps its own. */
-        if (graph_value(l->dst, to)->name == NULL)
+        if (graph_value(l->dst, to)->name[0] == '\0')
             TRY(graph_name_value(l->dst, &l->at, to,
                                  graph_value(l->src, n->out + (value_id)i)->name));
     }
