@@ -30,6 +30,19 @@ static void mark_live(struct sched *s) {
     }
 }
 
+/* An identifier in C that says what the kernel is and what it makes. */
+static const char *kernel_name(struct arena *a, const struct kernel *k, const char *value) {
+    char buf[48];
+    size_t n = 0;
+    for (const char *p = value; *p != '\0' && n + 1 < sizeof buf; p++) {
+        bool ok = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
+                  (*p >= '0' && *p <= '9') || *p == '_';
+        buf[n++] = ok ? *p : '_';
+    }
+    buf[n] = '\0';
+    return arena_printf(a, "k%d_%s_%s", k->id, kernel_kind_name(k->kind), buf);
+}
+
 /* The final tables by lowered value, with kernels' numbers in launch order. */
 static enum proem_status publish(struct sched *s) {
     size_t n = s->g->values.n;
@@ -39,6 +52,11 @@ static enum proem_status publish(struct sched *s) {
     for (value_id v = 1; v < n; v++) {
         s->plan->stored[v] = s->v[v].stored;
         s->plan->owner[v] = s->v[v].stored ? s->clusters.at[s->v[v].owner]->kernel->id : -1;
+    }
+    for (size_t i = 0; i < s->plan->kernels.n; i++) {
+        struct kernel *k = s->plan->kernels.at[i];
+        k->name = kernel_name(s->arena, k, graph_value(s->g, k->stores.at[0].value)->name);
+        if (k->name == NULL) return err_nomem(s->err);
     }
     return PROEM_OK;
 }

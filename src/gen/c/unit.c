@@ -45,10 +45,12 @@ static void family_visit(void *user, fn_id f) {
     if (n->kind == FN_OP) u->used[n->op] = true;
 }
 
+/* Is the word `name` of n characters in a list of words? */
 static bool lists(const char *files, const char *name, size_t n) {
-    for (const char *p = files; (p = strstr(p, name)) != NULL; p += n) {
-        bool starts = p == files || p[-1] == ' ';
-        if (starts && (p[n] == ' ' || p[n] == '\0')) return true;
+    for (const char *p = files; *p != '\0';) {
+        size_t len = strcspn(p, " ");
+        if (len == n && memcmp(p, name, n) == 0) return true;
+        p += len + (p[len] == ' ');
     }
     return false;
 }
@@ -166,18 +168,6 @@ static void write_serial(const char *prefix, struct str *out) {
                prefix, prefix, prefix, prefix, prefix, prefix, prefix, prefix, prefix);
 }
 
-static const char *c_name(struct arena *a, const struct kernel *k, const char *value) {
-    char buf[48];
-    size_t n = 0;
-    for (const char *p = value; *p != '\0' && n + 1 < sizeof buf; p++) {
-        bool ok = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
-                  (*p >= '0' && *p <= '9') || *p == '_';
-        buf[n++] = ok ? *p : '_';
-    }
-    buf[n] = '\0';
-    return arena_printf(a, "k%d_%s_%s", k->id, kernel_kind_name(k->kind), buf);
-}
-
 struct writer {
     struct plan *p;
     const struct device_desc *device;
@@ -191,8 +181,7 @@ static enum proem_status write_kernel(struct writer *w, struct kernel *k, struct
     int *slot = ARENA_NEW(w->arena, int, g->values.n);
     const char *prefix = arena_printf(w->arena, "k%d", k->id);
     gk->kernel = k;
-    gk->name = c_name(w->arena, k, graph_value(g, k->stores.at[0].value)->name);
-    k->name = gk->name;
+    gk->name = k->name;
     if (slot == NULL || prefix == NULL || gk->name == NULL) return err_nomem(w->err);
     TRY(kernel_args(w->p, k, gk, slot, w->err));
     gk->n_checks = (int)k->checks.n;
