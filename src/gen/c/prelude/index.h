@@ -3,21 +3,18 @@
  */
 
 /* Floor division and remainder with the divisor's sign, as in graph text; b is not 0. */
-static inline pk_i64 pk_floor_div(pk_i64 a, pk_i64 b)
-{
+static inline pk_i64 pk_floor_div(pk_i64 a, pk_i64 b) {
     pk_i64 q = a / b;
     return q - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-static inline pk_i64 pk_floor_mod(pk_i64 a, pk_i64 b)
-{
+static inline pk_i64 pk_floor_mod(pk_i64 a, pk_i64 b) {
     return a - pk_floor_div(a, b) * b;
 }
 
 /* Lane l of the result is lane (l + by) % PK_W; by is 0..PK_W. */
 #define PK_ROTATE_(lane)                                                                           \
-    static inline lane pk_rotate_##lane(lane a, int by)                                            \
-    {                                                                                              \
+    static inline lane pk_rotate_##lane(lane a, int by) {                                          \
         lane twice[2] = {a, a}, r;                                                                 \
         __builtin_memcpy(&r, (const char *)twice + (unsigned)by * sizeof a[0], sizeof r);          \
         return r;                                                                                  \

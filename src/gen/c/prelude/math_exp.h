@@ -76,6 +76,8 @@ PK_I vf32 pk_tanh_vf32(vf32 x) {
     return pk_withsign_(pk_fabs_(t) / (t + 2.0f), x);
 }
 
+#define PK_DEAD_ -112.6f
+
 /* ---- functions of e = exp(-|x|), which does not overflow
  * ----------------------------------------- */
 
@@ -98,17 +100,17 @@ PK_I vf32 pk_silu_parts_(vf32 x, vf32 p, vi32 k, vi32 dead) {
 }
 PK_I vf32 pk_silu_vf32(vf32 x) {
     vi32 k;
-    vf32 p = pk_expm1r_(pk_reduce_(pk_atleast_(pk_negabs_(x), -112.0f), &k)) + 1.0f;
-    return pk_silu_parts_(x, p, k, (vi32)(x < -112.0f));
+    vf32 p = pk_expm1r_(pk_reduce_(pk_atleast_(pk_negabs_(x), PK_DEAD_), &k)) + 1.0f;
+    return pk_silu_parts_(x, p, k, (vi32)(x < PK_DEAD_));
 }
 /* tanh(log(1 + e^x)) = (1 + 2e) / (1 + 2e + 2e^2) for x >= 0, e (2 + e) / (2 + e (2 + e)) below */
 PK_I vf32 pk_mish_vf32(vf32 x) {
     vi32 k, neg = (vi32)(x < 0.0f);
-    vf32 p = pk_expm1r_(pk_reduce_(pk_atleast_(pk_negabs_(x), -112.0f), &k)) + 1.0f;
+    vf32 p = pk_expm1r_(pk_reduce_(pk_atleast_(pk_negabs_(x), PK_DEAD_), &k)) + 1.0f;
     vf32 e = pk_scale_(p, k), e2 = e + 2.0f, n = e + e + 1.0f;
     vf32 num = pk_select_vf32(neg, p * e2, n);
     vf32 den = pk_select_vf32(neg, pk_madc_(e, e2, 2.0f), pk_mad_(e + e, e, n));
-    return pk_scale_or0_(x * (num / den), k & neg, (vi32)(x < -112.0f));
+    return pk_scale_or0_(x * (num / den), k & neg, (vi32)(x < PK_DEAD_));
 }
 PK_I vf32 pk_elu_vf32(vf32 x, double alpha, double unused) {
     (void)unused;
@@ -125,10 +127,10 @@ PK_I vf32 pk_exp2_parts_(vf64 v, vi32 *k) {
 }
 /* (1 + tanh u) / 2 = 1 / (1 + exp(-2u)), u = sqrt(2 / pi) (x + 0.044715 x^3) */
 PK_I vf32 pk_gelu_tanh_vf32(vf32 x) {
-    vf64 a = pk_cvt_vf32_vf64(pk_atleast_(pk_negabs_(x), -12.0f));
+    vf64 a = pk_cvt_vf32_vf64(pk_atleast_(pk_negabs_(x), -12.02f));
     vi32 k;
     vf32 p = pk_exp2_parts_((a * a * 0.10294323958002349 + 2.3022081981443249) * a, &k);
-    return pk_silu_parts_(x, p, k, (vi32)(x < -12.0f));
+    return pk_silu_parts_(x, p, k, (vi32)(x < -12.02f));
 }
 
 /* ---- f64
@@ -142,16 +144,20 @@ PK_I double pk_sigmoid_f64_(double x) {
     double e = exp(-__builtin_fabs(x));
     return (x < 0.0 ? e : 1.0) / (1.0 + e);
 }
+/* In long double what multiplies a rounding error by a large factor. */
+extern long double expl(long double);
 PK_I double pk_silu_f64_(double x) {
-    return x * pk_sigmoid_f64_(x);
+    long double e = expl(-__builtin_fabs(x));
+    return (double)(x * ((x < 0.0 ? e : 1.0L) / (1.0L + e)));
 }
 PK_I double pk_mish_f64_(double x) {
-    double e = exp(-__builtin_fabs(x)), w = e * (e + 2.0), n = 1.0 + (e + e);
-    return x * (x < 0.0 ? w / (w + 2.0) : n / (n + (e + e) * e));
+    long double e = expl(-__builtin_fabs(x)), w = e * (e + 2.0L), n = 1.0L + (e + e);
+    return (double)(x * (x < 0.0 ? w / (w + 2.0L) : n / (n + (e + e) * e)));
 }
 PK_I double pk_gelu_tanh_f64_(double x) {
-    double u = 0.7978845608028654 * (x + 0.044715 * x * x * x);
-    return x * pk_sigmoid_f64_(2.0 * u);
+    long double y = x, u = 1.5957691216057307117597842397375L * (y + 0.044715L * y * y * y);
+    long double e = expl(-__builtin_fabsl(u));
+    return (double)(y * ((x < 0.0 ? e : 1.0L) / (1.0L + e)));
 }
 PK_LANES1_(pk_sigmoid_vf64, vf64, pk_sigmoid_f64_)
 PK_LANES1_(pk_silu_vf64, vf64, pk_silu_f64_)

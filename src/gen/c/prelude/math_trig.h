@@ -59,10 +59,11 @@ PK_I vf32 pk_sincos_(vf32 r, vi32 k) {
     vf32 v = pk_select_vf32(odd, pk_cosr_(r), pk_sinr_(r));
     return (vf32)((vi32)v ^ ((k & 2) << 30));
 }
+/* |x| and the sign apart, which keeps -0 */
 PK_I vf32 pk_sin_vf32(vf32 x) {
     vi32 k;
-    vf32 r = pk_trig_reduce_(x, &k);
-    r = pk_sincos_(r, k);
+    vf32 r = pk_trig_reduce_(pk_fabs_(x), &k);
+    r = (vf32)((vi32)pk_sincos_(r, k) ^ pk_signbit_(x));
     PK_TRIG_FIX_(r, x, sinf)
     return r;
 }
@@ -76,9 +77,10 @@ PK_I vf32 pk_cos_vf32(vf32 x) {
 /* tan r, or -1 / tan r in the odd quadrants */
 PK_I vf32 pk_tan_vf32(vf32 x) {
     vi32 k;
-    vf32 r = pk_trig_reduce_(x, &k), s = pk_sinr_(r), c = pk_cosr_(r);
+    vf32 r = pk_trig_reduce_(pk_fabs_(x), &k), s = pk_sinr_(r), c = pk_cosr_(r);
     vi32 odd = -(k & 1);
     r = pk_select_vf32(odd, -c, s) / pk_select_vf32(odd, s, c);
+    r = (vf32)((vi32)r ^ pk_signbit_(x));
     PK_TRIG_FIX_(r, x, tanf)
     return r;
 }
