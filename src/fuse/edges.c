@@ -200,8 +200,9 @@ static bool evaluates(const struct sched *s, int c, value_id v) {
 }
 
 static const char *bytes_text(struct sched *s, int64_t bytes) {
-    const char *t = bytes >= 100000 ? arena_printf(s->arena, "%.1f MB", (double)bytes * 1e-6)
-                                    : arena_printf(s->arena, "%.1f kB", (double)bytes * 1e-3);
+    int64_t unit = bytes >= 100000 ? 1000000 : 1000; /* one decimal, cut off */
+    const char *t = arena_printf(s->arena, "%lld.%lld %s", (long long)(bytes / unit),
+                                 (long long)(bytes % unit * 10 / unit), unit > 1000 ? "MB" : "kB");
     return t != NULL ? t : "";
 }
 
