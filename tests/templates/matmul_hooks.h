@@ -32,7 +32,7 @@ static inline MM_ACC HK(load)(const MM_ACC_S *p, int n)
     return v;
 }
 
-#define HK_OPERAND(x, buffer, rows, axis)                                                          \
+#define HK_OPERAND(x, buffer, rows, axis, value)                                                   \
     struct HK(x##_row) {                                                                           \
         const MM_ACC_S *p;                                                                         \
     };                                                                                             \
@@ -44,8 +44,8 @@ static inline MM_ACC HK(load)(const MM_ACC_S *p, int n)
         if (n < 1 || n > ((axis) ? 1 : PK_W) || row + n > R) __builtin_trap();                     \
         return (struct HK(x##_row)){p + z * R * K + row * ((axis) ? K : 1)};                       \
     }                                                                                              \
-    static inline MM_ACC HK(x##_value)(const struct pk_args *g, const struct HK(x##_row) *r,       \
-                                       pk_i64 z, pk_i64 row, pk_i64 k, int n)                      \
+    static inline MM_ACC HK(x##_##value)(const struct pk_args *g, const struct HK(x##_row) *r,     \
+                                         pk_i64 z, pk_i64 row, pk_i64 k, int n)                      \
     {                                                                                              \
         (void)z;                                                                                   \
         if (n < 1 || n > PK_W) __builtin_trap();                                                   \
@@ -54,13 +54,49 @@ static inline MM_ACC HK(load)(const MM_ACC_S *p, int n)
         return HK(load)(r->p + ((axis) ? k : k * g->sym[rows]), n);                                \
     }
 
-HK_OPERAND(a, 0, 1, MM_A_AXIS)
-HK_OPERAND(b0, 1, 2, MM_B0_AXIS)
-#if MM_NB > 1
-HK_OPERAND(b1, 2, 2, MM_B1_AXIS)
+/* The same with groups of `length` along k: a wrong group stops the test. */
+#define HK_GROUPED(x, rows, axis, length)                                                          \
+    struct HK(x##_group) {                                                                         \
+        pk_i64 number, row;                                                                        \
+    };                                                                                             \
+    static inline struct HK(x##_group)                                                             \
+        HK(x##_group_init)(const struct pk_args *g, const struct HK(x##_row) *r, pk_i64 z,         \
+                           pk_i64 row, pk_i64 k, int n)                                            \
+    {                                                                                              \
+        (void)z, (void)r;                                                                          \
+        if (n < 1 || n > ((axis) ? 1 : PK_W) || row + n > g->sym[rows] || k < 0 ||                 \
+            k >= g->sym[3])                                                                        \
+            __builtin_trap();                                                                      \
+        return (struct HK(x##_group)){k / (length), row};                                          \
+    }                                                                                              \
+    static inline MM_ACC HK(x##_value)(const struct pk_args *g, const struct HK(x##_row) *r,       \
+                                       const struct HK(x##_group) *q, pk_i64 z, pk_i64 row,        \
+                                       pk_i64 k, int n)                                            \
+    {                                                                                              \
+        if (q->number != k / (length) || q->row != row) __builtin_trap();                          \
+        return HK(x##_plain)(g, r, z, row, k, n);                                                  \
+    }
+
+#ifdef MM_A_GROUP
+HK_OPERAND(a, 0, 1, MM_A_AXIS, plain)
+HK_GROUPED(a, 1, MM_A_AXIS, MM_A_GROUP)
+#else
+HK_OPERAND(a, 0, 1, MM_A_AXIS, value)
+#endif
+#ifdef MM_B0_GROUP
+HK_OPERAND(b0, 1, 2, MM_B0_AXIS, plain)
+HK_GROUPED(b0, 2, MM_B0_AXIS, MM_B0_GROUP)
+#else
+HK_OPERAND(b0, 1, 2, MM_B0_AXIS, value)
+#endif
+#if MM_NB > 1 && defined MM_B1_GROUP
+HK_OPERAND(b1, 2, 2, MM_B1_AXIS, plain)
+HK_GROUPED(b1, 2, MM_B1_AXIS, MM_B1_GROUP)
+#elif MM_NB > 1
+HK_OPERAND(b1, 2, 2, MM_B1_AXIS, value)
 #endif
 #if MM_NB > 2
-HK_OPERAND(b2, 3, 2, MM_B2_AXIS)
+HK_OPERAND(b2, 3, 2, MM_B2_AXIS, value)
 #endif
 
 struct HK(c_row) {
@@ -106,3 +142,4 @@ static inline void HK(c_store)(const struct pk_args *g, const struct HK(c_row) *
 #undef HK1
 #undef HK2
 #undef HK_OPERAND
+#undef HK_GROUPED

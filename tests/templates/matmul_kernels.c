@@ -219,9 +219,84 @@
 #include "matmul_hooks.h"
 #include "gen/c/templates/matmul_rows.c"
 
+/* Groups along k. */
+#define PK_KERNEL k13
+#define MM_NAME "grouped_kk"
+#define MM_ACC vf32
+#define MM_ACC_S float
+#define MM_SUFFIX vf32
+#define MM_NB 2
+#define MM_A_AXIS 1
+#define MM_B0_AXIS 1
+#define MM_B1_AXIS 0
+#define MM_A_GROUP (2 * PK_W)
+#define MM_B0_GROUP PK_W
+#define MM_B1_GROUP 7
+#define MM_MR 4
+#define MM_NV 2
+#define MM_MC 64
+#define MM_KC (4 * PK_W)
+#define MM_NC (4 * PK_W)
+#define MM_SHARE 1000000
+#include "matmul_hooks.h"
+#include "gen/c/templates/matmul.c"
+
+#define PK_KERNEL k14
+#define MM_NAME "grouped_mn"
+#define MM_ACC vf32
+#define MM_ACC_S float
+#define MM_SUFFIX vf32
+#define MM_NB 2
+#define MM_A_AXIS 0
+#define MM_B0_AXIS 0
+#define MM_B1_AXIS 1
+#define MM_A_GROUP 5
+#define MM_B0_GROUP 3
+#define MM_B1_GROUP (2 * PK_W)
+#define MM_MR 4
+#define MM_NV 2
+#define MM_MC 64
+#define MM_KC (4 * PK_W)
+#define MM_NC (4 * PK_W)
+#define MM_SHARE 1000000
+#include "matmul_hooks.h"
+#include "gen/c/templates/matmul.c"
+
+#define PK_KERNEL k15
+#define MM_NAME "rows_grouped"
+#define MM_ACC vf32
+#define MM_ACC_S float
+#define MM_SUFFIX vf32
+#define MM_NB 2
+#define MM_A_AXIS 1
+#define MM_B0_AXIS 1
+#define MM_B1_AXIS 0
+#define MM_A_GROUP (2 * PK_W)
+#define MM_B0_GROUP PK_W
+#define MM_B1_GROUP 7
+#define MM_MR 8
+#include "matmul_hooks.h"
+#include "gen/c/templates/matmul_rows.c"
+
+#define PK_KERNEL k16
+#define MM_NAME "rows_m"
+#define MM_ACC vf32
+#define MM_ACC_S float
+#define MM_SUFFIX vf32
+#define MM_NB 2
+#define MM_A_AXIS 0
+#define MM_B0_AXIS 1
+#define MM_B1_AXIS 0
+#define MM_A_GROUP 5
+#define MM_B0_GROUP (4 * PK_W)
+#define MM_MR 4
+#include "matmul_hooks.h"
+#include "gen/c/templates/matmul_rows.c"
+
 static const struct pk_kernel *const kernels[] = {
     &k0_kernel, &k1_kernel, &k2_kernel, &k3_kernel, &k4_kernel,  &k5_kernel,  &k6_kernel,
-    &k7_kernel, &k8_kernel, &k9_kernel, &k10_kernel, &k11_kernel, &k12_kernel,
+    &k7_kernel, &k8_kernel, &k9_kernel, &k10_kernel, &k11_kernel, &k12_kernel, &k13_kernel,
+    &k14_kernel, &k15_kernel, &k16_kernel,
 };
 
 const struct pk_unit proem_unit = {PK_ABI_VERSION, sizeof kernels / sizeof *kernels, kernels};

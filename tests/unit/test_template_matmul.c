@@ -85,7 +85,8 @@ static const struct operands kernels[] = {
     {F32, 2, 0, {1, 0}, 0},    {F64, 1, 1, {1}, 0},    {I32, 1, 1, {0}, 0},
     {I64, 1, 0, {1}, 0},       {F32, 1, 1, {1}, 1},    {F32, 1, 1, {0}, 0},
     {F32, 3, 0, {0, 1, 0}, 1}, {F64, 2, 1, {1, 1}, 1}, {I32, 1, 1, {0}, 0},
-    {I64, 1, 0, {1}, 1},
+    {I64, 1, 0, {1}, 1},       {F32, 2, 1, {1, 0}, 0}, {F32, 2, 0, {0, 1}, 0},
+    {F32, 2, 1, {1, 0}, 1},    {F32, 2, 0, {1, 0}, 1},
 };
 
 static size_t type_size(int type) {
@@ -123,7 +124,7 @@ struct problem {
 };
 
 static struct problem problem_new(const struct operands *o, pk_i64 Z, pk_i64 M, pk_i64 N, pk_i64 K,
-                                  int fractions) {
+                                  int fractions, int lanes) {
     struct problem p = {.sym = {Z, M, N, K}};
     pk_i64 s = (pk_i64)type_size(o->type);
     pk_i64 size[7] = {Z * M * K, Z * N * K, Z * N * K, Z * N * K, N, Z * M * N, Z * M * N};
@@ -144,16 +145,18 @@ static struct problem problem_new(const struct operands *o, pk_i64 Z, pk_i64 M, 
             for (pk_i64 n = 0; n < N; n++) {
                 double sum = get(o->type, p.at[4], n);
                 for (int b = 0; b < o->nb; b++) {
-                    double acc = 0;
+                    double acc = 0, chain[16] = {0};
                     for (pk_i64 k = 0; k < K; k++) {
                         pk_i64 ai = o->a_axis ? (z * M + m) * K + k : (z * K + k) * M + m;
                         pk_i64 bi = o->b_axis[b] ? (z * N + n) * K + k : (z * K + k) * N + n;
                         double x = get(o->type, p.at[0], ai), y = get(o->type, p.at[1 + b], bi);
-                        if (fractions)
-                            acc = (double)fmaf((float)x, (float)y, (float)acc);
-                        else
-                            acc += x * y;
+                        double *c = lanes ? &chain[k % lanes] : &acc;
+                        *c = fractions ? (double)fmaf((float)x, (float)y, (float)*c) : *c + x * y;
                     }
+                    for (int half = lanes / 2; half; half /= 2)
+                        for (int l = 0; l < half; l++)
+                            chain[l] = (double)((float)chain[l] + (float)chain[l + half]);
+                    if (lanes) acc = chain[0];
                     sum = fractions ? (double)((float)sum + (float)acc) : sum + acc * factor[b];
                 }
                 p.want[(z * M + m) * N + n] = sum;
@@ -248,22 +251,23 @@ static void test_unit(void **state) {
     void *handle = NULL;
     const struct pk_unit *unit = unit_open(b, &handle);
     if (!unit) skip();
+    const int *lanes = (const int *)dlsym(handle, "lanes");
+    assert_non_null(lanes);
     assert_int_equal(unit->n_kernels, sizeof kernels / sizeof *kernels);
     for (int i = 0; i < unit->n_kernels; i++) {
         const struct pk_kernel *k = unit->kernels[i];
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
             const pk_i64 *d = shapes[s];
-            struct problem p = problem_new(&kernels[i], d[0], d[1], d[2], d[3], 0);
+            struct problem p = problem_new(&kernels[i], d[0], d[1], d[2], d[3], 0, 0);
             for (int packed = 0; packed <= (k->operands > 0); packed++)
                 for (int threads = 1; threads <= 3; threads++)
                     run_and_check(k, &kernels[i], &p, threads, threads == 2, packed);
             problem_free(&p);
         }
-        /* The order of a sum: one chain of fused multiply-adds. */
-        if (kernels[i].lanes || kernels[i].type != F32 || kernels[i].nb > 1 ||
-            !strcmp(b->feature, "sse2"))
-            continue;
-        struct problem p = problem_new(&kernels[i], 1, 19, 37, 301, 1);
+        /* The order of a sum: one chain of fused multiply-adds, or one for each lane. */
+        if (kernels[i].type != F32 || kernels[i].nb > 1) continue;
+        struct problem p =
+            problem_new(&kernels[i], 1, 19, 37, 301, 1, kernels[i].lanes ? *lanes : 0);
         run_and_check(k, &kernels[i], &p, 1, 0, 0);
         run_and_check(k, &kernels[i], &p, 2, 1, 0);
         problem_free(&p);

@@ -34,8 +34,16 @@
  *   #define MM_NC 64               columns packed at once; a multiple of MM_NV * PK_W
  *   #define MM_SHARE 67108864      bytes of shared panels at most, for A and for B
  *   optional:
+ *   #define MM_A_GROUP 32          A has a part that is the same for 32 elements along k (a block's
+ *                                  scale), MM_B0_GROUP ..; a multiple of PK_W if the axis is 1
  *   #define MM_B_CONST 1           all B operands are constant: they are operand 0 of pack()
  *   #define MM_A_CONST 1           A is constant: operand MM_B_CONST of pack()
+ *   #define MM_PACKS 1             instead of these two: so many operands are packed once by functions
+ *                                  of the generator, MM(packed_bytes), MM(pack_tasks), MM(pack) as
+ *                                  in struct pk_kernel; the value hooks read g->packed. So weights
+ *                                  keep their small type and lie in the order in which they are used
+ *                                  (say [n / 16][k][16], axis 0), and the prologue runs on them
+ *   #define PK_CHECK k0_check      the kernel's check function
  *
  * and these functions, all static inline:
  *
@@ -53,8 +61,16 @@
  *                                  anything. It must not read outside of these elements. The
  *                                  fast call passes n = PK_W as a literal. (axis 0: m need not
  *                                  be a multiple of PK_W.)
- *   struct MM(b0_row), MM(b0_row_init), MM(b0_value): the same for B0, with n and cnt for m and
- *                                  n; b1_row .. for the others. axis 0: n is a multiple of PK_W
+ *   with MM_A_GROUP it gets one more argument, what is the same for the group that k is in:
+ *   struct MM(a_group) { .. };
+ *   struct MM(a_group) MM(a_group_init)(const struct pk_args *g, const struct MM(a_row) *r,
+ *                                       pk_i64 z, pk_i64 m, pk_i64 k, int n);
+ *                                  k need not be the first of its group; n as for a_row_init
+ *   MM_ACC MM(a_value)(const struct pk_args *g, const struct MM(a_row) *r,
+ *                      const struct MM(a_group) *q, pk_i64 z, pk_i64 m, pk_i64 k, int n);
+ *   struct MM(b0_row), MM(b0_row_init), MM(b0_value), and MM(b0_group), MM(b0_group_init) with
+ *                                  MM_B0_GROUP: the same for B0, with n and cnt for m and n;
+ *                                  b1_row .. for the others. axis 0: n is a multiple of PK_W
  *
  *   struct MM(c_row) { .. };       what does not depend on n for row m of the results
  *   struct MM(c_row) MM(c_row_init)(const struct pk_args *g, pk_i64 z, pk_i64 m);
@@ -83,6 +99,103 @@
 #ifndef MM_A_CONST
 #define MM_A_CONST 0
 #endif
+#ifndef MM_A_GROUP
+#define MM_A_GROUP 0
+#endif
+#ifndef MM_B0_GROUP
+#define MM_B0_GROUP 0
+#endif
+#ifndef MM_B1_GROUP
+#define MM_B1_GROUP 0
+#endif
+#ifndef MM_B2_GROUP
+#define MM_B2_GROUP 0
+#endif
+#ifndef MM_B3_GROUP
+#define MM_B3_GROUP 0
+#endif
+
+#ifndef MM_PACKS
+#define MM_PACKS 0
+#endif
+#ifndef PK_CHECK
+#define PK_CHECK 0
+#endif
+
+/* Where an operand has no groups, one group reaches over everything. */
+#define MM_NO_GROUP(x)                                                                             \
+    struct MM(x##_group) {                                                                         \
+        char none;                                                                                 \
+    };                                                                                             \
+    MM_INLINE struct MM(x##_group) MM(x##_group_of)(const struct pk_args *g,                       \
+                                                    const struct MM(x##_row) *r, pk_i64 z,         \
+                                                    pk_i64 row, pk_i64 k, int n)                   \
+    {                                                                                              \
+        (void)g, (void)r, (void)z, (void)row, (void)k, (void)n;                                    \
+        return (struct MM(x##_group)){0};                                                          \
+    }                                                                                              \
+    MM_INLINE MM_ACC MM(x##_at)(const struct pk_args *g, const struct MM(x##_row) *r,              \
+                                const struct MM(x##_group) *q, pk_i64 z, pk_i64 row, pk_i64 k,     \
+                                int n)                                                             \
+    {                                                                                              \
+        (void)q;                                                                                   \
+        return MM(x##_value)(g, r, z, row, k, n);                                                  \
+    }
+#define MM_WITH_GROUP(x)                                                                           \
+    MM_INLINE struct MM(x##_group) MM(x##_group_of)(const struct pk_args *g,                       \
+                                                    const struct MM(x##_row) *r, pk_i64 z,         \
+                                                    pk_i64 row, pk_i64 k, int n)                   \
+    {                                                                                              \
+        return MM(x##_group_init)(g, r, z, row, k, n);                                             \
+    }                                                                                              \
+    MM_INLINE MM_ACC MM(x##_at)(const struct pk_args *g, const struct MM(x##_row) *r,              \
+                                const struct MM(x##_group) *q, pk_i64 z, pk_i64 row, pk_i64 k,     \
+                                int n)                                                             \
+    {                                                                                              \
+        return MM(x##_value)(g, r, q, z, row, k, n);                                               \
+    }
+#define MM_ENDLESS ((pk_i64)1 << 40)
+#if MM_A_GROUP
+MM_WITH_GROUP(a)
+#else
+MM_NO_GROUP(a)
+#undef MM_A_GROUP
+#define MM_A_GROUP MM_ENDLESS
+#endif
+#if MM_B0_GROUP
+MM_WITH_GROUP(b0)
+#else
+MM_NO_GROUP(b0)
+#undef MM_B0_GROUP
+#define MM_B0_GROUP MM_ENDLESS
+#endif
+#if MM_NB > 1
+#if MM_B1_GROUP
+MM_WITH_GROUP(b1)
+#else
+MM_NO_GROUP(b1)
+#undef MM_B1_GROUP
+#define MM_B1_GROUP MM_ENDLESS
+#endif
+#endif
+#if MM_NB > 2
+#if MM_B2_GROUP
+MM_WITH_GROUP(b2)
+#else
+MM_NO_GROUP(b2)
+#undef MM_B2_GROUP
+#define MM_B2_GROUP MM_ENDLESS
+#endif
+#endif
+#if MM_NB > 3
+#if MM_B3_GROUP
+MM_WITH_GROUP(b3)
+#else
+MM_NO_GROUP(b3)
+#undef MM_B3_GROUP
+#define MM_B3_GROUP MM_ENDLESS
+#endif
+#endif
 
 /* How the work is cut; a function of the shape and the number of threads. */
 struct MM(plan) {
@@ -105,6 +218,12 @@ MM_INLINE pk_i64 MM(min)(pk_i64 a, pk_i64 b)
 MM_INLINE pk_i64 MM(ceil)(pk_i64 a, pk_i64 b)
 {
     return (a + b - 1) / b;
+}
+
+/* The end of the group of `length` that k is in, at most `end`. */
+MM_INLINE pk_i64 MM(group_end)(pk_i64 k, pk_i64 length, pk_i64 end)
+{
+    return length < MM_ENDLESS ? MM(min)((k / length + 1) * length, end) : end;
 }
 
 /* Heights for which a micro-kernel exists: 1..4 and then every even one. */
@@ -199,58 +318,62 @@ static void MM(pack_a)(const struct pk_args *g, pk_i64 z, pk_i64 m, pk_i64 rows,
                        pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
 {
     struct MM(a_row) r[PK_W];
+    struct MM(a_group) q[PK_W];
     MM_ACC v[PK_W];
     int nr = (int)MM(min)(rows, h);
     for (int i = 0; i < PK_W; i++) {
-        r[i] = MM(a_row_init)(g, z, m + (i < nr ? i : 0), 1);
+        if (i < nr) r[i] = MM(a_row_init)(g, z, m + i, 1);
         v[i] = MM_SET(0);
     }
-    pk_i64 k = 0;
-    for (; (k + PK_W - 1) * h + PK_W <= kc * h; k += PK_W) {
+    /* Up to here a whole vector can be stored for each k. */
+    pk_i64 fast = kc - (PK_W - 1) - MM(ceil)(PK_W - h, h);
+    for (pk_i64 k = 0, end; k < kc; k = end) {
+        end = MM(group_end)(k0 + k, MM_A_GROUP, k0 + kc) - k0;
+        for (int i = 0; i < nr; i++)
+            q[i] = MM(a_group_of)(g, &r[i], z, m + i, k0 + k, 1);
         if (nr == MM_MR) {
+            for (; k < MM(min)(end, fast); k += PK_W) {
 #pragma GCC unroll 16
-            for (int i = 0; i < MM_MR; i++)
-                v[i] = MM(a_value)(g, &r[i], z, m + i, k0 + k, PK_W);
+                for (int i = 0; i < MM_MR; i++)
+                    v[i] = MM(a_at)(g, &r[i], &q[i], z, m + i, k0 + k, PK_W);
 #pragma GCC unroll 16
-            for (int i = MM_MR; i < PK_W; i++)
-                v[i] = MM_SET(0);
-        } else {
+                for (int i = MM_MR; i < PK_W; i++)
+                    v[i] = MM_SET(0);
+                MM_TRANSPOSE(v);
+#pragma GCC unroll 16
+                for (int i = 0; i < PK_W; i++)
+                    MM(put)(dst + (k + i) * h, v[i]);
+            }
+        }
+        for (; k < end; k += PK_W) {
+            int n = (int)MM(min)(end - k, PK_W);
             for (int i = 0; i < nr; i++)
-                v[i] = MM(a_value)(g, &r[i], z, m + i, k0 + k, PK_W);
+                v[i] = n == PK_W ? MM(a_at)(g, &r[i], &q[i], z, m + i, k0 + k, PK_W)
+                                 : MM(a_at)(g, &r[i], &q[i], z, m + i, k0 + k, n);
             for (int i = nr; i < PK_W; i++)
                 v[i] = MM_SET(0);
+            MM_TRANSPOSE(v);
+            for (int i = 0; i < n; i++)
+                MM(put_rows)(dst, k + i, kc, h, v[i]);
         }
-        MM_TRANSPOSE(v);
-#pragma GCC unroll 16
-        for (int i = 0; i < PK_W; i++)
-            MM(put)(dst + (k + i) * h, v[i]);
-    }
-    for (; k < kc; k += PK_W) {
-        int n = (int)MM(min)(kc - k, PK_W);
-        for (int i = 0; i < nr; i++)
-            v[i] = MM(a_value)(g, &r[i], z, m + i, k0 + k, n);
-        for (int i = nr; i < PK_W; i++)
-            v[i] = MM_SET(0);
-        MM_TRANSPOSE(v);
-        for (int i = 0; i < n; i++)
-            MM(put_rows)(dst, k + i, kc, h, v[i]);
     }
 }
 #else
 static void MM(pack_a)(const struct pk_args *g, pk_i64 z, pk_i64 m, pk_i64 rows, pk_i64 h,
                        pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
 {
-    pk_i64 k = 0;
-    if (rows >= PK_W) {
-        struct MM(a_row) r = MM(a_row_init)(g, z, m, PK_W);
-        for (; k * h + PK_W <= kc * h; k++)
-            MM(put)(dst + k * h, MM(a_value)(g, &r, z, m, k0 + k, PK_W));
-    }
-    int n = (int)MM(min)(rows, h);
+    int full = rows >= PK_W, n = (int)MM(min)(rows, full ? PK_W : h);
     struct MM(a_row) r = MM(a_row_init)(g, z, m, n);
-    for (; k < kc; k++) {
-        MM_ACC v = MM(a_value)(g, &r, z, m, k0 + k, n);
-        MM(put_rows)(dst, k, kc, h, MM_SELECT(pk_mask_n(n), v, MM_SET(0)));
+    vi32 mask = pk_mask_n(n);
+    for (pk_i64 k = 0, end; k < kc; k = end) {
+        end = MM(group_end)(k0 + k, MM_A_GROUP, k0 + kc) - k0;
+        struct MM(a_group) q = MM(a_group_of)(g, &r, z, m, k0 + k, n);
+        for (; full && k < end && k * h + PK_W <= kc * h; k++)
+            MM(put)(dst + k * h, MM(a_at)(g, &r, &q, z, m, k0 + k, PK_W));
+        for (; k < end; k++) {
+            MM_ACC v = MM(a_at)(g, &r, &q, z, m, k0 + k, n);
+            MM(put_rows)(dst, k, kc, h, MM_SELECT(mask, v, MM_SET(0)));
+        }
     }
 }
 #endif
@@ -270,7 +393,36 @@ union MM(b_row) {
 #endif
 };
 
-/* j is a literal wherever these two are called. */
+union MM(b_group) {
+    struct MM(b0_group) b0;
+#if MM_NB > 1
+    struct MM(b1_group) b1;
+#endif
+#if MM_NB > 2
+    struct MM(b2_group) b2;
+#endif
+#if MM_NB > 3
+    struct MM(b3_group) b3;
+#endif
+};
+
+/* j is a literal wherever these are called. */
+MM_INLINE pk_i64 MM(b_group_length)(int j)
+{
+    switch (j) {
+#if MM_NB > 1
+    case 1: return MM_B1_GROUP;
+#endif
+#if MM_NB > 2
+    case 2: return MM_B2_GROUP;
+#endif
+#if MM_NB > 3
+    case 3: return MM_B3_GROUP;
+#endif
+    default: return MM_B0_GROUP;
+    }
+}
+
 MM_INLINE void MM(b_row_init)(const struct pk_args *g, int j, union MM(b_row) *r, pk_i64 z,
                               pk_i64 n, int cnt)
 {
@@ -288,20 +440,37 @@ MM_INLINE void MM(b_row_init)(const struct pk_args *g, int j, union MM(b_row) *r
     }
 }
 
-MM_INLINE MM_ACC MM(b_value)(const struct pk_args *g, int j, const union MM(b_row) *r, pk_i64 z,
-                             pk_i64 n, pk_i64 k, int cnt)
+MM_INLINE void MM(b_group_of)(const struct pk_args *g, int j, const union MM(b_row) *r,
+                              union MM(b_group) *q, pk_i64 z, pk_i64 n, pk_i64 k, int cnt)
 {
     switch (j) {
 #if MM_NB > 1
-    case 1: return MM(b1_value)(g, &r->b1, z, n, k, cnt);
+    case 1: q->b1 = MM(b1_group_of)(g, &r->b1, z, n, k, cnt); break;
 #endif
 #if MM_NB > 2
-    case 2: return MM(b2_value)(g, &r->b2, z, n, k, cnt);
+    case 2: q->b2 = MM(b2_group_of)(g, &r->b2, z, n, k, cnt); break;
 #endif
 #if MM_NB > 3
-    case 3: return MM(b3_value)(g, &r->b3, z, n, k, cnt);
+    case 3: q->b3 = MM(b3_group_of)(g, &r->b3, z, n, k, cnt); break;
 #endif
-    default: return MM(b0_value)(g, &r->b0, z, n, k, cnt);
+    default: q->b0 = MM(b0_group_of)(g, &r->b0, z, n, k, cnt); break;
+    }
+}
+
+MM_INLINE MM_ACC MM(b_at)(const struct pk_args *g, int j, const union MM(b_row) *r,
+                          const union MM(b_group) *q, pk_i64 z, pk_i64 n, pk_i64 k, int cnt)
+{
+    switch (j) {
+#if MM_NB > 1
+    case 1: return MM(b1_at)(g, &r->b1, &q->b1, z, n, k, cnt);
+#endif
+#if MM_NB > 2
+    case 2: return MM(b2_at)(g, &r->b2, &q->b2, z, n, k, cnt);
+#endif
+#if MM_NB > 3
+    case 3: return MM(b3_at)(g, &r->b3, &q->b3, z, n, k, cnt);
+#endif
+    default: return MM(b0_at)(g, &r->b0, &q->b0, z, n, k, cnt);
     }
 }
 
@@ -310,31 +479,34 @@ MM_INLINE void MM(pack_b_k)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, 
                             pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
 {
     union MM(b_row) r[PK_W];
+    union MM(b_group) q[PK_W];
     MM_ACC v[PK_W];
     int cnt = (int)MM(min)(N - n, PK_W);
-    for (int i = 0; i < PK_W; i++)
-        MM(b_row_init)(g, j, &r[i], z, n + (i < cnt ? i : 0), 1);
-    pk_i64 k = 0;
-    if (cnt == PK_W) {
-        for (; k + PK_W <= kc; k += PK_W) {
+    for (int i = 0; i < cnt; i++)
+        MM(b_row_init)(g, j, &r[i], z, n + i, 1);
+    for (pk_i64 k = 0, end; k < kc; k = end) {
+        end = MM(group_end)(k0 + k, MM(b_group_length)(j), k0 + kc) - k0;
+        for (int i = 0; i < cnt; i++)
+            MM(b_group_of)(g, j, &r[i], &q[i], z, n + i, k0 + k, 1);
+        for (; cnt == PK_W && k + PK_W <= end; k += PK_W) {
 #pragma GCC unroll 16
             for (int i = 0; i < PK_W; i++)
-                v[i] = MM(b_value)(g, j, &r[i], z, n + i, k0 + k, PK_W);
+                v[i] = MM(b_at)(g, j, &r[i], &q[i], z, n + i, k0 + k, PK_W);
             MM_TRANSPOSE(v);
 #pragma GCC unroll 16
             for (int i = 0; i < PK_W; i++)
                 MM(put)(dst + (k + i) * MM_NR, v[i]);
         }
-    }
-    for (; k < kc; k += PK_W) {
-        int w = (int)MM(min)(kc - k, PK_W);
-        for (int i = 0; i < PK_W; i++)
-            v[i] = MM_SET(0);
-        for (int i = 0; i < cnt; i++)
-            v[i] = MM(b_value)(g, j, &r[i], z, n + i, k0 + k, w);
-        MM_TRANSPOSE(v);
-        for (int i = 0; i < w; i++)
-            MM(put)(dst + (k + i) * MM_NR, v[i]);
+        for (; k < end; k += PK_W) {
+            int w = (int)MM(min)(end - k, PK_W);
+            for (int i = 0; i < PK_W; i++)
+                v[i] = MM_SET(0);
+            for (int i = 0; i < cnt; i++)
+                v[i] = MM(b_at)(g, j, &r[i], &q[i], z, n + i, k0 + k, w);
+            MM_TRANSPOSE(v);
+            for (int i = 0; i < w; i++)
+                MM(put)(dst + (k + i) * MM_NR, v[i]);
+        }
     }
 }
 
@@ -343,18 +515,19 @@ MM_INLINE void MM(pack_b_n)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, 
                             pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
 {
     union MM(b_row) r;
-    if (N - n >= PK_W) {
-        MM(b_row_init)(g, j, &r, z, n, PK_W);
-        for (pk_i64 k = 0; k < kc; k++)
-            MM(put)(dst + k * MM_NR, MM(b_value)(g, j, &r, z, n, k0 + k, PK_W));
-        return;
-    }
-    int cnt = (int)(N - n);
+    union MM(b_group) q;
+    int cnt = (int)MM(min)(N - n, PK_W);
     vi32 mask = pk_mask_n(cnt);
     MM(b_row_init)(g, j, &r, z, n, cnt);
-    for (pk_i64 k = 0; k < kc; k++) {
-        MM_ACC v = MM(b_value)(g, j, &r, z, n, k0 + k, cnt);
-        MM(put)(dst + k * MM_NR, MM_SELECT(mask, v, MM_SET(0)));
+    for (pk_i64 k = 0, end; k < kc; k = end) {
+        end = MM(group_end)(k0 + k, MM(b_group_length)(j), k0 + kc) - k0;
+        MM(b_group_of)(g, j, &r, &q, z, n, k0 + k, cnt);
+        for (; cnt == PK_W && k < end; k++)
+            MM(put)(dst + k * MM_NR, MM(b_at)(g, j, &r, &q, z, n, k0 + k, PK_W));
+        for (; k < end; k++) {
+            MM_ACC v = MM(b_at)(g, j, &r, &q, z, n, k0 + k, cnt);
+            MM(put)(dst + k * MM_NR, MM_SELECT(mask, v, MM_SET(0)));
+        }
     }
 }
 
@@ -560,12 +733,12 @@ MM_INLINE pk_i64 MM(panel_start)(const struct MM(plan) *p, pk_i64 panel)
 }
 
 /* Where the panels lie: [z][block of K][panel][k][h] for A, [z][block of K][b][panel][k][NR]. */
-MM_INLINE pk_i64 MM(a_at)(const struct MM(plan) *p, pk_i64 z, pk_i64 k0, pk_i64 kc, pk_i64 panel)
+MM_INLINE pk_i64 MM(a_panel)(const struct MM(plan) *p, pk_i64 z, pk_i64 k0, pk_i64 kc, pk_i64 panel)
 {
     return z * p->mrows * p->K + k0 * p->mrows + MM(panel_start)(p, panel) * kc;
 }
 
-MM_INLINE pk_i64 MM(b_at)(const struct MM(plan) *p, pk_i64 z, pk_i64 k0, pk_i64 kc, int j,
+MM_INLINE pk_i64 MM(b_panel)(const struct MM(plan) *p, pk_i64 z, pk_i64 k0, pk_i64 kc, int j,
                           pk_i64 panel)
 {
     pk_i64 columns = p->np * MM_NR;
@@ -601,7 +774,7 @@ static void MM(pack_a_task)(const struct pk_args *g, const struct MM(plan) *p, p
         for (pk_i64 i = first; i < last; i++) {
             pk_i64 m = MM(panel_start)(p, i);
             MM(pack_a)(g, z, m, p->M - m, MM(panel_rows)(p, i), k0, kc,
-                       dst + MM(a_at)(p, z, k0, kc, i));
+                       dst + MM(a_panel)(p, z, k0, kc, i));
         }
     }
 }
@@ -613,7 +786,7 @@ static void MM(pack_b_task)(const struct pk_args *g, const struct MM(plan) *p, p
     for (pk_i64 k0 = 0; k0 < p->K; k0 += MM_KC) {
         pk_i64 kc = MM(min)(MM_KC, p->K - k0);
         for (int j = 0; j < MM_NB; j++)
-            MM(pack_b)(g, j, z, panel * MM_NR, p->N, k0, kc, dst + MM(b_at)(p, z, k0, kc, j, panel));
+            MM(pack_b)(g, j, z, panel * MM_NR, p->N, k0, kc, dst + MM(b_panel)(p, z, k0, kc, j, panel));
     }
 }
 
@@ -665,14 +838,14 @@ static void MM(product_task)(const struct pk_args *g, const struct MM(plan) *p, 
                                    lb + (b * jn + j) * MM_NR * kc);
             for (pk_i64 i = i0; i < i1; i++) {
                 pk_i64 m = MM(panel_start)(p, i), h = MM(panel_rows)(p, i), op = jn * h * MM_NR;
-                const MM_ACC_S *a = sa ? sa + MM(a_at)(p, z, k0, kc, i) : la + (m - m0) * kc;
+                const MM_ACC_S *a = sa ? sa + MM(a_panel)(p, z, k0, kc, i) : la + (m - m0) * kc;
                 MM_ACC_S *c = lc;
                 if (p->kblocks > 1)
                     c += MM_NB * MM_NR * p->h * ((jc - j0) * (i1 - i0) + (i - i0) * jn);
                 for (int b = 0; b < MM_NB; b++)
                     for (pk_i64 j = 0; j < jn; j++)
                         MM(tile)(h, kc, a,
-                                 sb ? sb + MM(b_at)(p, z, k0, kc, b, jc + j)
+                                 sb ? sb + MM(b_panel)(p, z, k0, kc, b, jc + j)
                                     : lb + (b * jn + j) * MM_NR * kc,
                                  c + b * op + j * h * MM_NR, first);
                 if (last)
@@ -751,13 +924,13 @@ static void MM(pack)(const struct pk_args *g, int operand, pk_i64 task, void *ds
 static const struct pk_kernel MM(kernel) = {
     .name = MM_NAME,
     .phases = 2,
-    .operands = MM_A_CONST + MM_B_CONST,
+    .operands = MM_A_CONST + MM_B_CONST + MM_PACKS,
     .shared_bytes = MM(shared_bytes),
     .local_bytes = MM(local_bytes),
     .tasks = MM(tasks),
     .run = MM(run),
-    .check = 0,
-#if MM_A_CONST || MM_B_CONST
+    .check = PK_CHECK,
+#if MM_A_CONST || MM_B_CONST || MM_PACKS
     .packed_bytes = MM(packed_bytes),
     .pack_tasks = MM(pack_tasks),
     .pack = MM(pack),
@@ -765,6 +938,14 @@ static const struct pk_kernel MM(kernel) = {
 };
 
 #undef MM
+#undef MM_AHEAD
+#undef MM_A_CONST
+#undef MM_A_GROUP
+#undef MM_B0_GROUP
+#undef MM_B1_GROUP
+#undef MM_B2_GROUP
+#undef MM_B3_GROUP
+#undef MM_B_CONST
 #undef MM_CAT1
 #undef MM_CAT2
 #undef MM_COLS
@@ -774,15 +955,17 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_COLS_4
 #undef MM_DECLARE
 #undef MM_DECLARE_1
+#undef MM_ENDLESS
 #undef MM_FMA
 #undef MM_GROUP
 #undef MM_INLINE
 #undef MM_LOAD
 #undef MM_LOAD_1
 #undef MM_LOAD_B
+#undef MM_NO_GROUP
 #undef MM_NR
+#undef MM_PACKS
 #undef MM_PASTE
-#undef MM_PASTE2
 #undef MM_ROWS_1
 #undef MM_ROWS_10
 #undef MM_ROWS_12
@@ -802,11 +985,12 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_SUMS
 #undef MM_TILE
 #undef MM_TRANSPOSE
+#undef MM_WITH_GROUP
 #undef MM_ZERO
 #undef MM_ZERO_1
+#undef MM_PASTE2
 #undef MM_NAME
 #undef MM_ACC
-#undef MM_AHEAD
 #undef MM_ACC_S
 #undef MM_SUFFIX
 #undef MM_NB
@@ -821,6 +1005,5 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_KC
 #undef MM_NC
 #undef MM_SHARE
-#undef MM_A_CONST
-#undef MM_B_CONST
+#undef PK_CHECK
 #undef PK_KERNEL

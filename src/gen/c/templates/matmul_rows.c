@@ -34,8 +34,101 @@
 #ifndef MM_M
 #define MM_M 0
 #endif
+#ifndef MM_A_GROUP
+#define MM_A_GROUP 0
+#endif
+#ifndef MM_B0_GROUP
+#define MM_B0_GROUP 0
+#endif
+#ifndef MM_B1_GROUP
+#define MM_B1_GROUP 0
+#endif
+#ifndef MM_B2_GROUP
+#define MM_B2_GROUP 0
+#endif
+#ifndef MM_B3_GROUP
+#define MM_B3_GROUP 0
+#endif
 #ifndef MM_PACKS
 #define MM_PACKS 0
+#endif
+#ifndef PK_CHECK
+#define PK_CHECK 0
+#endif
+
+/* Where an operand has no groups, one group reaches over everything. */
+#define MM_NO_GROUP(x)                                                                             \
+    struct MM(x##_group) {                                                                         \
+        char none;                                                                                 \
+    };                                                                                             \
+    MM_INLINE struct MM(x##_group) MM(x##_group_of)(const struct pk_args *g,                       \
+                                                    const struct MM(x##_row) *r, pk_i64 z,         \
+                                                    pk_i64 row, pk_i64 k, int n)                   \
+    {                                                                                              \
+        (void)g, (void)r, (void)z, (void)row, (void)k, (void)n;                                    \
+        return (struct MM(x##_group)){0};                                                          \
+    }                                                                                              \
+    MM_INLINE MM_ACC MM(x##_at)(const struct pk_args *g, const struct MM(x##_row) *r,              \
+                                const struct MM(x##_group) *q, pk_i64 z, pk_i64 row, pk_i64 k,     \
+                                int n)                                                             \
+    {                                                                                              \
+        (void)q;                                                                                   \
+        return MM(x##_value)(g, r, z, row, k, n);                                                  \
+    }
+#define MM_WITH_GROUP(x)                                                                           \
+    MM_INLINE struct MM(x##_group) MM(x##_group_of)(const struct pk_args *g,                       \
+                                                    const struct MM(x##_row) *r, pk_i64 z,         \
+                                                    pk_i64 row, pk_i64 k, int n)                   \
+    {                                                                                              \
+        return MM(x##_group_init)(g, r, z, row, k, n);                                             \
+    }                                                                                              \
+    MM_INLINE MM_ACC MM(x##_at)(const struct pk_args *g, const struct MM(x##_row) *r,              \
+                                const struct MM(x##_group) *q, pk_i64 z, pk_i64 row, pk_i64 k,     \
+                                int n)                                                             \
+    {                                                                                              \
+        return MM(x##_value)(g, r, q, z, row, k, n);                                               \
+    }
+#define MM_ENDLESS ((pk_i64)1 << 40)
+#if MM_A_GROUP
+MM_WITH_GROUP(a)
+#else
+MM_NO_GROUP(a)
+#undef MM_A_GROUP
+#define MM_A_GROUP MM_ENDLESS
+#endif
+#if MM_B0_GROUP
+MM_WITH_GROUP(b0)
+#else
+MM_NO_GROUP(b0)
+#undef MM_B0_GROUP
+#define MM_B0_GROUP MM_ENDLESS
+#endif
+#if MM_NB > 1
+#if MM_B1_GROUP
+MM_WITH_GROUP(b1)
+#else
+MM_NO_GROUP(b1)
+#undef MM_B1_GROUP
+#define MM_B1_GROUP MM_ENDLESS
+#endif
+#endif
+#if MM_NB > 2
+#if MM_B2_GROUP
+MM_WITH_GROUP(b2)
+#else
+MM_NO_GROUP(b2)
+#undef MM_B2_GROUP
+#define MM_B2_GROUP MM_ENDLESS
+#endif
+#endif
+#if MM_NB > 3
+#if MM_B3_GROUP
+MM_WITH_GROUP(b3)
+#else
+MM_NO_GROUP(b3)
+#undef MM_B3_GROUP
+#define MM_B3_GROUP MM_ENDLESS
+#endif
 #endif
 
 /* Which axes of B occur: A is kept as [m][k] for axis 1, as [k][rows of a chunk] for axis 0. */
@@ -107,8 +200,9 @@
 #define MM_ROWS_6(X, f) MM_ROWS_4(X, f) X(4, f) X(5, f)
 #define MM_ROWS_8(X, f) MM_ROWS_6(X, f) X(6, f) X(7, f)
 
-/* Rows of B between which accumulators rest in memory, for axis 0: few pages at a time. */
-#define MM_KB 128
+/* For axis 0, rows of B between which accumulators rest in memory: as many streams of memory that
+ * the processor can follow at once. */
+#define MM_KB 16
 /* Columns of a task are a multiple of this. */
 #define MM_UNIT 64
 /* Elements of a row of A in a task of phase 0. */
@@ -131,6 +225,12 @@ MM_INLINE pk_i64 MM(min)(pk_i64 a, pk_i64 b)
 MM_INLINE pk_i64 MM(ceil)(pk_i64 a, pk_i64 b)
 {
     return (a + b - 1) / b;
+}
+
+/* The end of the group of `length` that k is in, at most `end`. */
+MM_INLINE pk_i64 MM(group_end)(pk_i64 k, pk_i64 length, pk_i64 end)
+{
+    return length < MM_ENDLESS ? MM(min)((k / length + 1) * length, end) : end;
 }
 
 MM_INLINE void MM(put)(MM_ACC_S *dst, MM_ACC v)
@@ -208,12 +308,15 @@ static void MM(rows_task)(const struct pk_args *g, const struct MM(plan) *p, pk_
 {
     for (pk_i64 m = 0; m < p->M; m++) {
         struct MM(a_row) r = MM(a_row_init)(g, z, m, 1);
-        pk_i64 k = k0;
-        for (; k + PK_W <= k1; k += PK_W)
-            MM(keep_k)(g, p, z, m, k, PK_W, MM(a_value)(g, &r, z, m, k, PK_W));
-        if (k < k1) {
-            int n = (int)(k1 - k);
-            MM(keep_k)(g, p, z, m, k, n, MM(a_value)(g, &r, z, m, k, n));
+        for (pk_i64 k = k0, end; k < k1; k = end) {
+            end = MM(group_end)(k, MM_A_GROUP, k1);
+            struct MM(a_group) q = MM(a_group_of)(g, &r, z, m, k, 1);
+            for (; k + PK_W <= end; k += PK_W)
+                MM(keep_k)(g, p, z, m, k, PK_W, MM(a_at)(g, &r, &q, z, m, k, PK_W));
+            if (k < end) {
+                int n = (int)(end - k);
+                MM(keep_k)(g, p, z, m, k, n, MM(a_at)(g, &r, &q, z, m, k, n));
+            }
         }
     }
 }
@@ -224,10 +327,12 @@ static void MM(rows_task)(const struct pk_args *g, const struct MM(plan) *p, pk_
     for (pk_i64 m = 0; m < p->M; m += PK_W) {
         int n = (int)MM(min)(p->M - m, PK_W);
         struct MM(a_row) r = MM(a_row_init)(g, z, m, n);
+        struct MM(a_group) q = MM(a_group_of)(g, &r, z, m, k0, n);
         for (pk_i64 k = k0; k < k1; k++) {
             MM_ACC_S t[PK_W];
-            MM(put)(t, n == PK_W ? MM(a_value)(g, &r, z, m, k, PK_W)
-                                 : MM(a_value)(g, &r, z, m, k, n));
+            if (k % MM_A_GROUP == 0) q = MM(a_group_of)(g, &r, z, m, k, n);
+            MM(put)(t, n == PK_W ? MM(a_at)(g, &r, &q, z, m, k, PK_W)
+                                 : MM(a_at)(g, &r, &q, z, m, k, n));
             for (int i = 0; i < n; i++) {
                 if (MM_ANY_K) MM(x_k)(g, p, z, m + i)[k] = t[i];
                 if (MM_ANY_N)
@@ -259,9 +364,11 @@ static void MM(pad_rows)(const struct pk_args *g, const struct MM(plan) *p, pk_i
 #define MM_K_ROW(j, c)                                                                             \
     pk_i64 n##c = MM(min)(n + c, N - 1);                                                           \
     struct MM(b##j##_row) r##c = MM(b##j##_row_init)(g, z, n##c, 1);
-#define MM_K_VALUE(j, c) MM_ACC b##c = MM(b##j##_value)(g, &r##c, z, n##c, k, PK_W);
+#define MM_K_GROUP(j, c)                                                                           \
+    struct MM(b##j##_group) q##c = MM(b##j##_group_of)(g, &r##c, z, n##c, k, 1);
+#define MM_K_VALUE(j, c) MM_ACC b##c = MM(b##j##_at)(g, &r##c, &q##c, z, n##c, k, PK_W);
 #define MM_K_REST(j, c)                                                                            \
-    MM_ACC b##c = MM(b##j##_value)(g, &r##c, z, n##c, k, left);                                    \
+    MM_ACC b##c = MM(b##j##_at)(g, &r##c, &q##c, z, n##c, k, left);                                \
     b##c = MM_SELECT(mask, b##c, MM_SET(0));
 #define MM_K_ZERO_1(i, c) MM_ACC s##i##_##c = MM_SET(0);
 #define MM_K_ZERO(i, WIDE) const MM_ACC_S *x##i = x + (i < rows ? i : 0) * stride; WIDE(MM_K_ZERO_1, i)
@@ -274,14 +381,18 @@ static void MM(pad_rows)(const struct pk_args *g, const struct MM(plan) *p, pk_i
     static void MM(dot##j##_##h)(const struct pk_args *g, pk_i64 z, pk_i64 n, pk_i64 N, pk_i64 K,  \
                                  const MM_ACC_S *x, pk_i64 stride, pk_i64 rows, MM_ACC_S *t)       \
     {                                                                                              \
-        MM_WIDE_##h(MM_K_ROW, j) MM_ROWS_##h(MM_K_ZERO, MM_WIDE_##h) pk_i64 k = 0;                 \
-        for (; k + PK_W <= K; k += PK_W) {                                                         \
-            MM_WIDE_##h(MM_K_VALUE, j) MM_ROWS_##h(MM_K_STEP, MM_WIDE_##h)                         \
-        }                                                                                          \
-        if (k < K) {                                                                               \
-            int left = (int)(K - k);                                                               \
-            vi32 mask = pk_mask_n(left);                                                           \
-            MM_WIDE_##h(MM_K_REST, j) MM_ROWS_##h(MM_K_STEP, MM_WIDE_##h)                          \
+        MM_WIDE_##h(MM_K_ROW, j) MM_ROWS_##h(MM_K_ZERO, MM_WIDE_##h)                               \
+        for (pk_i64 k = 0, end; k < K; k = end) {                                                  \
+            end = MM(group_end)(k, MM_B##j##_GROUP, K);                                            \
+            MM_WIDE_##h(MM_K_GROUP, j)                                                             \
+            for (; k + PK_W <= end; k += PK_W) {                                                   \
+                MM_WIDE_##h(MM_K_VALUE, j) MM_ROWS_##h(MM_K_STEP, MM_WIDE_##h)                     \
+            }                                                                                      \
+            if (k < end) {                                                                         \
+                int left = (int)(end - k);                                                         \
+                vi32 mask = pk_mask_n(left);                                                       \
+                MM_WIDE_##h(MM_K_REST, j) MM_ROWS_##h(MM_K_STEP, MM_WIDE_##h)                      \
+            }                                                                                      \
         }                                                                                          \
         MM_ROWS_##h(MM_K_STORE, MM_WIDE_##h)                                                       \
     }
@@ -326,7 +437,9 @@ MM_INLINE MM_ACC MM(add_lanes)(const MM_ACC_S *t)
 /* s[row][n ..] continues with k0 .. k1-1 for WIDTH vectors of columns; cnt columns in a tail. */
 #define MM_N_ROW(j, c)                                                                             \
     struct MM(b##j##_row) r##c = MM(b##j##_row_init)(g, z, n + c * PK_W, PK_W);
-#define MM_N_VALUE(j, c) MM_ACC b##c = MM(b##j##_value)(g, &r##c, z, n + c * PK_W, k, PK_W);
+#define MM_N_GROUP(j, c)                                                                           \
+    struct MM(b##j##_group) q##c = MM(b##j##_group_of)(g, &r##c, z, n + c * PK_W, k, PK_W);
+#define MM_N_VALUE(j, c) MM_ACC b##c = MM(b##j##_at)(g, &r##c, &q##c, z, n + c * PK_W, k, PK_W);
 #define MM_N_LOAD_1(i, c) MM_ACC s##i##_##c = k0 ? MM(get)(s + i * ld + c * PK_W) : MM_SET(0);
 #define MM_N_LOAD(i, WIDE) WIDE(MM_N_LOAD_1, i)
 #define MM_N_STEP_1(i, c) s##i##_##c = MM_FMA(a##i, b##c, s##i##_##c);
@@ -339,8 +452,12 @@ MM_INLINE MM_ACC MM(add_lanes)(const MM_ACC_S *t)
                                  pk_i64 k1, const MM_ACC_S *x, MM_ACC_S *s, pk_i64 ld)             \
     {                                                                                              \
         MM_WIDE_##h(MM_N_ROW, j) MM_ROWS_##h(MM_N_LOAD, MM_WIDE_##h)                               \
-        for (pk_i64 k = k0; k < k1; k++) {                                                         \
-            MM_WIDE_##h(MM_N_VALUE, j) MM_ROWS_##h(MM_N_STEP, MM_WIDE_##h)                         \
+        for (pk_i64 k = k0, end; k < k1; k = end) {                                                \
+            end = MM(group_end)(k, MM_B##j##_GROUP, k1);                                           \
+            MM_WIDE_##h(MM_N_GROUP, j)                                                             \
+            for (; k < end; k++) {                                                                 \
+                MM_WIDE_##h(MM_N_VALUE, j) MM_ROWS_##h(MM_N_STEP, MM_WIDE_##h)                     \
+            }                                                                                      \
         }                                                                                          \
         MM_ROWS_##h(MM_N_STORE, MM_WIDE_##h)                                                       \
     }                                                                                              \
@@ -348,11 +465,14 @@ MM_INLINE MM_ACC MM(add_lanes)(const MM_ACC_S *t)
                                   pk_i64 k1, const MM_ACC_S *x, MM_ACC_S *s, pk_i64 ld)            \
     {                                                                                              \
         struct MM(b##j##_row) r0 = MM(b##j##_row_init)(g, z, n, cnt);                              \
-        MM_ROWS_##h(MM_N_LOAD, MM_ONE) for (pk_i64 k = k0; k < k1; k++)                            \
-        {                                                                                          \
-            MM_ACC b0 = cnt == PK_W ? MM(b##j##_value)(g, &r0, z, n, k, PK_W)                      \
-                                    : MM(b##j##_value)(g, &r0, z, n, k, cnt);                      \
-            MM_ROWS_##h(MM_N_STEP, MM_ONE)                                                         \
+        MM_ROWS_##h(MM_N_LOAD, MM_ONE)                                                             \
+        for (pk_i64 k = k0, end; k < k1; k = end) {                                                \
+            end = MM(group_end)(k, MM_B##j##_GROUP, k1);                                           \
+            struct MM(b##j##_group) q0 = MM(b##j##_group_of)(g, &r0, z, n, k, cnt);                \
+            for (; k < end; k++) {                                                                 \
+                MM_ACC b0 = MM(b##j##_at)(g, &r0, &q0, z, n, k, cnt);                              \
+                MM_ROWS_##h(MM_N_STEP, MM_ONE)                                                     \
+            }                                                                                      \
         }                                                                                          \
         MM_ROWS_##h(MM_N_STORE, MM_ONE)                                                            \
     }
@@ -522,7 +642,7 @@ static const struct pk_kernel MM(kernel) = {
     .local_bytes = MM(local_bytes),
     .tasks = MM(tasks),
     .run = MM(run),
-    .check = 0,
+    .check = PK_CHECK,
 #if MM_PACKS
     .packed_bytes = MM(packed_bytes),
     .pack_tasks = MM(pack_tasks),
@@ -534,6 +654,11 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_AK
 #undef MM_ANY_K
 #undef MM_ANY_N
+#undef MM_A_GROUP
+#undef MM_B0_GROUP
+#undef MM_B1_GROUP
+#undef MM_B2_GROUP
+#undef MM_B3_GROUP
 #undef MM_CASE_K
 #undef MM_CASE_N
 #undef MM_CAT1
@@ -543,6 +668,7 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_DOT_K
 #undef MM_DOT_N
 #undef MM_EIGHT
+#undef MM_ENDLESS
 #undef MM_FMA
 #undef MM_FOUR
 #undef MM_HAS_1
@@ -558,6 +684,7 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_IF_8
 #undef MM_INLINE
 #undef MM_KB
+#undef MM_K_GROUP
 #undef MM_K_REST
 #undef MM_K_ROW
 #undef MM_K_STEP
@@ -567,6 +694,9 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_K_VALUE
 #undef MM_K_ZERO
 #undef MM_K_ZERO_1
+#undef MM_M
+#undef MM_NO_GROUP
+#undef MM_N_GROUP
 #undef MM_N_LOAD
 #undef MM_N_LOAD_1
 #undef MM_N_ROW
@@ -576,6 +706,7 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_N_STORE_1
 #undef MM_N_VALUE
 #undef MM_ONE
+#undef MM_PACKS
 #undef MM_PASTE
 #undef MM_PASTE2
 #undef MM_ROWS_1
@@ -600,6 +731,7 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_WIDTH_4
 #undef MM_WIDTH_6
 #undef MM_WIDTH_8
+#undef MM_WITH_GROUP
 #undef MM_NAME
 #undef MM_ACC
 #undef MM_ACC_S
@@ -611,6 +743,5 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_B2_AXIS
 #undef MM_B3_AXIS
 #undef MM_MR
-#undef MM_M
-#undef MM_PACKS
+#undef PK_CHECK
 #undef PK_KERNEL
