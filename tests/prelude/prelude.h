@@ -5,11 +5,12 @@
 #ifndef PRELUDE_TEST_H
 #define PRELUDE_TEST_H
 
-/* first: <stdbool.h> makes bool a macro */
+/* before <stdbool.h>, which makes bool a macro: functions of that dtype get a second name */
 #include "base/kernel_abi.h"
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #endif
+#pragma GCC diagnostic ignored "-Wpsabi"
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
 #pragma GCC diagnostic ignored "-Wconversion"
@@ -32,6 +33,17 @@
 #include "gen/c/prelude/math_erf.h"
 #include "gen/c/prelude/math_pow.h"
 #include "gen/c/prelude/math_powi.h"
+#define PRELUDE_BOOL(f)                                                                            \
+    static __typeof__(&pk_##f##_bool) const pk_##f##_truth __attribute__((unused)) = pk_##f##_bool;
+PRELUDE_BOOL(ld)
+PRELUDE_BOOL(ldn)
+PRELUDE_BOOL(ld1)
+PRELUDE_BOOL(ldg)
+PRELUDE_BOOL(lds)
+PRELUDE_BOOL(st)
+PRELUDE_BOOL(stn)
+PRELUDE_BOOL(bits)
+PRELUDE_BOOL(frombits)
 #pragma GCC diagnostic pop
 
 #include <math.h>

@@ -6,7 +6,8 @@
  * than 24 bits to f16 bf16 f8 f4 e8m0 uses, so that the second rounding is the only one (Boldo and
  * Melquiond, "Emulation of a FMA and correctly rounded sums", IEEE Trans. Computers 57(4), 2008)
  * pk_round_D(v)        value rounded half to even to the float dtype D, widened again
- * pk_rounds_D(v)       the same with saturate=true
+ * pk_rounds_D(v)       the same with saturate=true, which the formats of 8 bits know; f4 and e8m0
+ *                      always saturate, wider formats never
  * pk_sat_D_A(v)        float lanes A to integer dtype D, saturating at D's range, NaN gives 0
  * pk_wrap_D(v)         32-bit lanes wrapped to the width of D (from 64 bits: pk_cvt first)
  * pk_frommask_L(m)     mask to 0 or 1 in lane type L;  pk_tomask_L(v): v != 0, NaN is true
@@ -406,8 +407,7 @@ PK_I vf32 pk_round_f32(vf64 x) {
     return pk_cvt_vf64_vf32(x);
 }
 PK_I vf32 pk_rounds_f32(vf64 x) {
-    vf32 y = pk_cvt_vf64_vf32(x);
-    return pk_atmost_(pk_atleast_(y, -__FLT_MAX__), __FLT_MAX__);
+    return pk_round_f32(x);
 }
 PK_I vf32 pk_round_f16(vf32 x) {
 #if PK_F16C_ && PK_512_
@@ -445,10 +445,10 @@ PK_I vf32 pk_clip_(vf32 x, float m) {
     return pk_atmost_(pk_atleast_(x, -m), m);
 }
 PK_I vf32 pk_rounds_f16(vf32 x) {
-    return pk_round_f16(pk_clip_(x, 65504.0f));
+    return pk_round_f16(x);
 }
 PK_I vf32 pk_rounds_bf16(vf32 x) {
-    return pk_round_bf16(pk_clip_(x, 0x1.fep127f));
+    return pk_round_bf16(x);
 }
 PK_I vf32 pk_rounds_f8e4m3fn(vf32 x) {
     return pk_round_f8e4m3fn(pk_clip_(x, 448.0f));

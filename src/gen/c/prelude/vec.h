@@ -20,9 +20,7 @@
  * - f32 functions keep to the ulp column of ops.def over the whole range; f64 functions go through
  *   libm lane by lane.
  */
-#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wpsabi"
-#endif
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 #define PK_HAS_512_ 1
