@@ -139,6 +139,7 @@ struct tensor tensor_expand(const struct tensor *t, int rank, const int64_t *sha
 int64_t tensor_index(const struct tensor *t, int64_t i) {
     int64_t at = t->offset;
     for (int d = t->rank - 1; d >= 0; d--) {
+        if (t->shape[d] == 0) continue; /* a view without elements has a place as well */
         int64_t c = i % t->shape[d];
         i /= t->shape[d];
         at += (d == t->div_axis ? c / t->div : c) * t->stride[d];
@@ -176,7 +177,7 @@ static void walk_start(struct walk *w, const struct tensor *t, int64_t start, in
     w->t = t;
     w->left = n;
     w->count = 0;
-    for (int d = t->rank - 1; d >= 0; d--) {
+    for (int d = t->rank - 1; d >= 0 && n > 0; d--) {
         w->coord[d] = start % t->shape[d];
         start /= t->shape[d];
     }
