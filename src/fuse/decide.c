@@ -74,16 +74,23 @@ static int bits_count(bits b, size_t words) {
     return n;
 }
 
+/* Fixed cost of one more launch. */
+#define LAUNCH_SECONDS 3e-6
+/* Fewer operations than this hide behind the memory traffic of whatever loop they stand in. */
+#define HIDDEN_OPS 8
+
 static struct costs store_costs(const struct sched *s, value_id v, const struct work *w,
                                 double ratio) {
     double count = (double)value_count(s, v), bytes = (double)value_bytes(s, v);
     double users = bits_count(s->v[v].users, s->words);
+    if (w[v].ops < HIDDEN_OPS) ratio = 1;
     double ops = s->opt->device->flops_per_core / 2;
     double bandwidth = s->opt->device->bandwidth_per_core;
     if (s->opt->assume_bandwidth) bandwidth /= 8;
     double compute = count * w[v].ops / ops, leaves = w[v].bytes / bandwidth;
     return (struct costs){.inlined = users * (ratio * compute + leaves),
-                          .stored = compute + leaves + bytes * (1 + users) / bandwidth};
+                          .stored = LAUNCH_SECONDS + compute + leaves +
+                                    bytes * (1 + users) / bandwidth};
 }
 
 /* ---- consumers --------------------------------------------------------------------------------- */
