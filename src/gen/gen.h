@@ -33,4 +33,18 @@ struct gen_unit {
 enum proem_status gen_c(struct plan *p, const struct device_desc *device, int n_units,
                         struct gen_unit **out, int *n_out, struct err *e);
 
+/* One plan of many in a unit. A plan that cannot be written is left out, with its status and
+ * error. */
+struct gen_joint {
+    struct plan *plan;
+    enum proem_status status;
+    struct err err;
+    struct gen_kernel *kernels; /* in the plan's order */
+    int first;                  /* the first one's position in the unit's table */
+};
+
+/* All kernels of n plans in one unit: what compiles many small graphs quickly. */
+enum proem_status gen_c_joint(struct gen_joint *plans, int n, const struct device_desc *device,
+                              struct str *out, struct err *e);
+
 #endif

@@ -170,6 +170,7 @@ static void write_serial(const char *prefix, struct str *out) {
 
 struct writer {
     struct plan *p;
+    const char *tag; /* in front of the names of the plan's kernels */
     const struct device_desc *device;
     struct arena *arena;
     struct err *err;
@@ -179,7 +180,7 @@ static enum proem_status write_kernel(struct writer *w, struct kernel *k, struct
                                       struct str *out) {
     const struct graph *g = w->p->low.graph;
     int *slot = ARENA_NEW(w->arena, int, g->values.n);
-    const char *prefix = arena_printf(w->arena, "k%d", k->id);
+    const char *prefix = arena_printf(w->arena, "%sk%d", w->tag, k->id);
     gk->kernel = k;
     gk->name = k->name;
     if (slot == NULL || prefix == NULL || gk->name == NULL) return err_nomem(w->err);
@@ -207,35 +208,49 @@ static enum proem_status write_kernel(struct writer *w, struct kernel *k, struct
     return out->failed ? err_nomem(w->err) : PROEM_OK;
 }
 
-static void write_table(struct plan *p, const struct gen_unit *u, struct str *out) {
-    for (int i = 0; i < u->n_kernels; i++) {
-        const struct gen_kernel *gk = &u->kernels[i];
-        int id = gk->kernel->id;
-        if (!shares_bytes(p, gk->kernel)) continue;
-        str_printf(out,
-                   "static const struct pk_kernel k%d_serial = {.name = \"%s\", .phases = %d, "
-                   ".shared_bytes = k%d_serial_shared, .local_bytes = k%d_serial_local, .tasks = "
-                   "k%d_serial_tasks, .run = k%d_serial_run%s",
-                   id, gk->name, gk->kernel->kind == KERNEL_MATMUL ? 2 : 1, id, id, id, id,
-                   gk->n_checks > 0 ? ", .check = " : "");
-        if (gk->n_checks > 0) str_printf(out, "k%d_check", id);
-        str_add(out, "};\n");
-    }
+/* What the table of a unit points to, for one kernel; its serial form if it has one. */
+static void write_entry(const struct writer *w, const struct gen_kernel *gk, struct str *out) {
+    const struct kernel *k = gk->kernel;
+    if (!shares_bytes(w->p, k)) return;
+    const char *p = arena_printf(w->arena, "%sk%d", w->tag, k->id);
+    if (p == NULL) return;
+    str_printf(out,
+               "static const struct pk_kernel %s_serial = {.name = \"%s\", .phases = %d, "
+               ".shared_bytes = %s_serial_shared, .local_bytes = %s_serial_local, .tasks = "
+               "%s_serial_tasks, .run = %s_serial_run%s",
+               p, gk->name, k->kind == KERNEL_MATMUL ? 2 : 1, p, p, p, p,
+               gk->n_checks > 0 ? ", .check = " : "");
+    if (gk->n_checks > 0) str_printf(out, "%s_check", p);
+    str_add(out, "};\n");
+}
+
+static void write_pointer(const struct writer *w, const struct gen_kernel *gk, struct str *out) {
+    str_printf(out, "    &%sk%d_%s,\n", w->tag, gk->kernel->id,
+               shares_bytes(w->p, gk->kernel) ? "serial" : "kernel");
+}
+
+static void table_open(struct str *out) {
     str_add(out, "\nstatic const struct pk_kernel *const pk_kernels[] = {\n");
-    for (int i = 0; i < u->n_kernels; i++) {
-        const struct kernel *k = u->kernels[i].kernel;
-        str_printf(out, "    &k%d_%s,\n", k->id, shares_bytes(p, k) ? "serial" : "kernel");
-    }
+}
+
+static void table_close(int n, struct str *out) {
     str_printf(out,
                "};\n\n__attribute__((visibility(\"default\"))) const struct pk_unit proem_unit = "
                "{PK_ABI_VERSION, %d, pk_kernels};\n",
-               u->n_kernels);
+               n);
+}
+
+static void write_table(const struct writer *w, const struct gen_unit *u, struct str *out) {
+    for (int i = 0; i < u->n_kernels; i++) write_entry(w, &u->kernels[i], out);
+    table_open(out);
+    for (int i = 0; i < u->n_kernels; i++) write_pointer(w, &u->kernels[i], out);
+    table_close(u->n_kernels, out);
 }
 
 enum proem_status gen_c(struct plan *p, const struct device_desc *device, int n_units,
                         struct gen_unit **out, int *n_out, struct err *e) {
     struct arena *arena = p->source->arena;
-    struct writer w = {p, device, arena, e};
+    struct writer w = {p, "", device, arena, e};
     int total = (int)p->kernels.n;
     int n = n_units < 1 ? 1 : n_units > total ? total : n_units;
     struct gen_unit *units = ARENA_NEW(arena, struct gen_unit, n + 1);
@@ -253,10 +268,64 @@ enum proem_status gen_c(struct plan *p, const struct device_desc *device, int n_
         for (int i = u; i < total; i += n) {
             TRY(write_kernel(&w, p->kernels.at[i], &unit->kernels[unit->n_kernels++], &unit->text));
         }
-        write_table(p, unit, &unit->text);
+        write_table(&w, unit, &unit->text);
         if (unit->text.failed) return err_nomem(e);
     }
     *out = units;
     *n_out = n;
     return arena_ok(arena) ? PROEM_OK : err_nomem(e);
+}
+
+/* ---- several plans in one unit ------------------------------------------------------------------ */
+
+static enum proem_status joint_kernels(struct writer *w, struct gen_joint *j, struct str *out) {
+    struct plan *p = j->plan;
+    j->kernels = ARENA_NEW(w->arena, struct gen_kernel, p->kernels.n + 1);
+    if (j->kernels == NULL) return err_nomem(w->err);
+    for (size_t i = 0; i < p->kernels.n; i++)
+        TRY(write_kernel(w, p->kernels.at[i], &j->kernels[i], out));
+    for (size_t i = 0; i < p->kernels.n; i++) write_entry(w, &j->kernels[i], out);
+    return out->failed ? err_nomem(w->err) : PROEM_OK;
+}
+
+static struct writer joint_writer(const struct gen_joint *j, int i,
+                                  const struct device_desc *device, struct err *e) {
+    struct arena *arena = j->plan->source->arena;
+    const char *tag = arena_printf(arena, "p%d_", i);
+    return (struct writer){j->plan, tag != NULL ? tag : "", device, arena, e};
+}
+
+enum proem_status gen_c_joint(struct gen_joint *plans, int n, const struct device_desc *device,
+                              struct str *out, struct err *e) {
+    struct families fam = {0};
+    for (int i = 0; i < n; i++) {
+        fam.fns = plans[i].plan->fns;
+        for (size_t k = 0; k < plans[i].plan->kernels.n; k++)
+            walk_kernel(plans[i].plan, plans[i].plan->kernels.at[k], family_visit, &fam);
+    }
+    write_prelude(&fam, out);
+    int count = 0;
+    for (int i = 0; i < n; i++) {
+        struct gen_joint *j = &plans[i];
+        struct writer w = joint_writer(j, i, device, &j->err);
+        struct str text;
+        str_init(&text, out->alloc);
+        j->status = joint_kernels(&w, j, &text);
+        j->first = count;
+        if (j->status == PROEM_OK) {
+            str_addn(out, str_text(&text), text.n);
+            count += (int)j->plan->kernels.n;
+        }
+        str_free(&text);
+    }
+    table_open(out);
+    for (int i = 0; i < n; i++) {
+        struct gen_joint *j = &plans[i];
+        struct writer w = joint_writer(j, i, device, &j->err);
+        for (size_t k = 0; j->status == PROEM_OK && k < j->plan->kernels.n; k++)
+            write_pointer(&w, &j->kernels[k], out);
+    }
+    str_add(out, count == 0 ? "    0\n" : "");
+    table_close(count, out);
+    return out->failed ? err_nomem(e) : PROEM_OK;
 }
