@@ -6,6 +6,7 @@
  *   2. ranges:                            r//b = 0 if 0 <= r < b, -1 if -b <= r < 0
  *   3. a common factor and a small rest:  (g*x + r)//(g*c) = x//c if 0 <= r < g
  *   4. nesting:                           (x//d + r)//b = (x + d*r)//(d*b) if b > 0
+ *   5. sign:                              -x//b = -((x + b-1)//b) if b > 0
  * and a % b = a - b*(a//b), which needs no rules of its own: with 3 that gives g*(x%c) + r, with
  * (x%d)//b it gives (x//b)%(d/b), and (x%d)%b = x%b when b divides d. All hold for floor division
  * of integers of any sign (Graham, Knuth, Patashnik, Concrete Mathematics, ch. 3). Each step works
@@ -31,7 +32,7 @@ static bool split_term(struct sx_pool *p, struct term t, struct term d, struct t
     if (!sx_mono_div(p, t.m, d.m, &q->m)) return arena_ok(p->arena);
     if (d.c == -1 && t.c == INT64_MIN) return false;
     q->c = t.m == 0 ? sx_floor_div(t.c, d.c) : t.c / d.c;
-    r->c = t.c - q->c * d.c;
+    r->c = t.m == 0 ? sx_floor_mod(t.c, d.c) : t.c % d.c;
     return true;
 }
 
@@ -197,6 +198,30 @@ static bool unnest(struct sx_pool *p, struct poly a, sx b, sx *out) {
     return false;
 }
 
+/* ---- 5: sign ----------------------------------------------------------------------------------
+ */
+
+/* Of e//b and the quotient of -e, one is the form to keep: the one with more positive terms, else
+ * the one whose last term is positive. So a reversed axis, (63 - k)//4, becomes 15 - k//4. */
+static bool mostly_negative(struct poly a) {
+    int balance = 0;
+    int64_t last = 0;
+    for (int i = 0; i < a.n; i++) {
+        if (a.at[i].m == 0) continue;
+        balance += a.at[i].c > 0 ? 1 : -1;
+        last = a.at[i].c;
+    }
+    return balance < 0 || (balance == 0 && last < 0);
+}
+
+static bool negate(struct sx_pool *p, sx a, sx b, sx *out) {
+    if (!mostly_negative(sx_node(p, a)->ext) || !sx_is_nonneg(p, b)) return false;
+    sx x = sx_sub(p, sx_sub(p, b, sx_const(p, 1)), a), zero = sx_const(p, 0);
+    if (x == 0 || mostly_negative(sx_node(p, x)->ext)) return false;
+    *out = sx_sub(p, zero, sx_div(p, x, b));
+    return true;
+}
+
 /* ---- division ---------------------------------------------------------------------------------
  */
 
@@ -233,7 +258,9 @@ static sx divide(struct sx_pool *p, sx a, sx b) {
     }
     sx out = 0;
     x = sx_node(p, a)->ext;
-    if (by_range(p, a, b, &out) || reduce(p, x, b, &out) || unnest(p, x, b, &out)) return out;
+    if (by_range(p, a, b, &out) || reduce(p, x, b, &out) || unnest(p, x, b, &out) ||
+        negate(p, a, b, &out))
+        return out;
     return sx_binary_atom(p, SX_DIV, a, b);
 }
 

@@ -82,6 +82,7 @@ static void try_divisor(struct sx_pool *p, struct poly a, struct term t, sx x, s
     struct poly den = {0};
     struct step s = {.x = x, .num = n->args[0], .den = n->args[1]};
     int64_t one;
+    if (d == 0) return;
     if (!sx_is_const(p, d, &one) || one != 1) {
         if (!sx_poly_quotient(p, sx_node(p, s.den)->poly, sx_node(p, d)->poly, &den)) return;
         s.den = sx_intern(p, den);

@@ -31,6 +31,11 @@ int64_t sx_floor_div(int64_t a, int64_t b) {
     return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
 }
 
+int64_t sx_floor_mod(int64_t a, int64_t b) {
+    int64_t r = a % b;
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
 int64_t sx_gcd(int64_t a, int64_t b) {
     /* the least integer has no absolute value: 1 is a common divisor as well */
     if (a == INT64_MIN || b == INT64_MIN) return 1;

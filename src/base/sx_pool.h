@@ -107,6 +107,7 @@ static inline bool add_ok(int64_t a, int64_t b, int64_t *out) {
 bool sx_mul_ok(int64_t a, int64_t b, int64_t *out);
 /* b is not 0 and not -1 with a the least integer. */
 int64_t sx_floor_div(int64_t a, int64_t b);
+int64_t sx_floor_mod(int64_t a, int64_t b);
 int64_t sx_gcd(int64_t a, int64_t b);
 
 /* ---- scratch, monomials, polynomials (sx_poly.c) ----------------------------------------------

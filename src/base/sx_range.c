@@ -128,19 +128,27 @@ static bool self_ext(const struct sx_pool *p, sx e) {
     return m.n == 1 && m.at[0] == e;
 }
 
+static struct interval sum_range(struct sx_pool *p, struct poly a) {
+    struct interval r = {0, 0};
+    for (int i = 0; i < a.n; i++) {
+        struct interval t = term_range(p, a.at[i]);
+        r = (struct interval){lo_add(r.lo, t.lo), hi_add(r.hi, t.hi)};
+    }
+    return r;
+}
+
+/* Both forms of a sum are looked at: x%d has the better range alone, x + x//d beside its quotient.
+ */
 static struct interval numeric(struct sx_pool *p, sx e) {
     struct node *n = sx_node(p, e);
     if (n->range_state == 2) return (struct interval){n->lo, n->hi};
     if (n->range_state == 1) return unknown;
     n->range_state = 1;
-    struct interval r = {0, 0};
-    if (self_ext(p, e)) {
-        r = atom_range(p, e);
-    } else {
-        for (int i = 0; i < n->ext.n; i++) {
-            struct interval t = term_range(p, n->ext.at[i]);
-            r = (struct interval){lo_add(r.lo, t.lo), hi_add(r.hi, t.hi)};
-        }
+    struct interval r = self_ext(p, e) ? atom_range(p, e) : sum_range(p, n->ext);
+    if (!n->atom && n->poly.n > 1) {
+        struct interval s = sum_range(p, n->poly);
+        if (s.lo > r.lo) r.lo = s.lo;
+        if (s.hi < r.hi) r.hi = s.hi;
     }
     n->lo = r.lo;
     n->hi = r.hi;
@@ -153,12 +161,14 @@ static struct interval numeric(struct sx_pool *p, sx e) {
 
 #define MAX_FACTS 32
 #define MAX_SUMS  8
+#define MAX_STEPS 48
 
 struct proof {
     struct sx_pool *p;
-    sx fact[MAX_FACTS]; /* symbols that are at least 1 */
-    sx sum[MAX_SUMS];   /* sums that are at least 1 */
-    int n, n_sums, steps, visits;
+    sx fact[MAX_FACTS];  /* symbols that are at least 1 */
+    sx sum[MAX_SUMS];    /* sums that are at least 1 */
+    sx tried[MAX_STEPS]; /* expressions that were not proved, or not yet */
+    int n, n_sums, n_tried, visits;
 };
 
 /* A product that is not 0: its symbols are not. A sum that is not negative is at least 1. */
@@ -189,8 +199,6 @@ static void add_facts(struct proof *f, sx e) {
 
 /* ---- proofs -----------------------------------------------------------------------------------
  */
-
-#define MAX_STEPS 80
 
 static bool nonneg(struct proof *f, sx e);
 
@@ -308,7 +316,7 @@ static bool eliminate(struct proof *f, sx e, enum sx_kind kind) {
             if (kind == SX_DIV && by_quotient(f, e, atom)) return true;
             if (kind == SX_MOD && !n->atom && by_remainder(f, e, atom)) return true;
             if ((kind == SX_VAR || kind == SX_LOOK) && by_variable(f, e, atom)) return true;
-            if (f->steps <= 0) return false;
+            if (f->n_tried >= MAX_STEPS) return false;
         }
     }
     return false;
@@ -318,7 +326,10 @@ static bool nonneg(struct proof *f, sx e) {
     if (e == 0 || !arena_ok(f->p->arena)) return false;
     struct interval r = numeric(f->p, e);
     if (r.lo >= 0) return true;
-    if (r.hi < 0 || f->steps-- <= 0 || f->p->calls >= SX_MAX_CALLS) return false;
+    if (r.hi < 0 || f->n_tried >= MAX_STEPS || f->p->calls >= SX_MAX_CALLS) return false;
+    for (int i = 0; i < f->n_tried; i++)
+        if (f->tried[i] == e) return false;
+    f->tried[f->n_tried++] = e;
     f->p->calls++;
     bool ok = by_facts(f, e) || by_sums(f, e) || eliminate(f, e, SX_DIV) ||
               eliminate(f, e, SX_MOD) || eliminate(f, e, SX_VAR) || eliminate(f, e, SX_LOOK);
@@ -327,7 +338,7 @@ static bool nonneg(struct proof *f, sx e) {
 }
 
 static struct proof proof_of(struct sx_pool *p, sx a, sx b) {
-    struct proof f = {.p = p, .steps = MAX_STEPS};
+    struct proof f = {.p = p};
     add_facts(&f, a);
     add_facts(&f, b);
     return f;

@@ -121,7 +121,7 @@ static bool apply(enum sx_kind kind, int64_t a, int64_t b, int64_t *out) {
         return true;
     case SX_MOD:
         if (b == 0) return false;
-        *out = b == -1 ? 0 : a - sx_floor_div(a, b) * b;
+        *out = b == -1 ? 0 : sx_floor_mod(a, b);
         return true;
     case SX_CONST:
     case SX_SYM:
