@@ -5,13 +5,16 @@
  *   HK_A: 0 f32 [M,K]; 1 relu of it; 2 rows gathered by i32; 3 f32 [K,M]
  *   HK_B: 0 f32 [K,N]; 1 f32 [N,K]; 2 i8 [K,N] * scale[n]; 3 i8 [N,K] * scale[n];
  *         4 q8_0 [N, K/32 blocks of f16 + 32 i8]; 5 q4_0 [N, K/32 blocks of f16 + 16 bytes]
- *         6, 7, 8: as 3, 4, 5 from a layout packed once, 16 columns interleaved
+ *         6, 7, 8: as 3, 4, 5, packed once: rows interleaved by HK_NR, [n / HK_NR][k][HK_NR], of
+ *         int8 or of bytes with two 4-bit elements; scales behind them as [n / HK_NR][block][HK_NR]
  *   HK_E: 0 store; 1 gelu(acc + bias[n]) + residual[m,n]
  * buf = A, B, scale, out, bias, residual, row numbers; sym = M, N, K.
  */
 #define HK2(a, b) a##_##b
 #define HK1(a, b) HK2(a, b)
 #define HK(x) HK1(PK_KERNEL, x)
+
+#define HK_GROUPS (HK_B == 4 || HK_B == 5 || HK_B == 7 || HK_B == 8)
 
 #ifndef BENCH_HOOKS_ONCE
 #define BENCH_HOOKS_ONCE
@@ -70,15 +73,65 @@ HKI vf32 HK(a_value)(const struct pk_args *g, const struct HK(a_row) *r, pk_i64 
     return v;
 }
 
+/* Interleaved weights: bytes of a row, and where the scales start. */
+#if HK_B == 8
+#define HK_BYTES(K) ((K) / 2)
+#else
+#define HK_BYTES(K) (K)
+#endif
+#if HK_B >= 6
+#ifndef HK_NR
+#define HK_NR (2 * PK_W)
+#endif
+static inline pk_i64 HK(packed_rows)(const struct pk_args *g)
+{
+    return (g->sym[1] + HK_NR - 1) / HK_NR * HK_NR;
+}
+static pk_i64 HK(packed_bytes)(const struct pk_args *g, int operand)
+{
+    (void)operand;
+    return HK(packed_rows)(g) * (HK_BYTES(g->sym[2]) + (HK_B == 6 ? 4 : g->sym[2] / 16));
+}
+static pk_i64 HK(pack_tasks)(const struct pk_args *g, int operand)
+{
+    (void)operand;
+    return HK(packed_rows)(g) / HK_NR;
+}
+static void HK(pack)(const struct pk_args *g, int operand, pk_i64 task, void *dst)
+{
+    (void)operand;
+    pk_i64 K = g->sym[2], bytes = HK_BYTES(K);
+    unsigned char *d = (unsigned char *)dst + task * HK_NR * bytes;
+    unsigned char *s = (unsigned char *)dst + HK(packed_rows)(g) * bytes;
+    for (pk_i64 i = 0; i < HK_NR; i++) {
+        pk_i64 n = task * HK_NR + i;
+        if (n >= g->sym[1]) n = g->sym[1] - 1;
+        const unsigned char *w = (const unsigned char *)g->buf[1];
+#if HK_B == 6
+        for (pk_i64 k = 0; k < K; k++)
+            d[k * HK_NR + i] = w[n * K + k];
+        __builtin_memcpy(s + (task * HK_NR + i) * 4, (const char *)g->buf[2] + n * 4, 4);
+#else
+        for (pk_i64 b = 0; b < K / 32; b++) {
+            const unsigned char *q = w + (n * (K / 32) + b) * (HK_B == 7 ? 34 : 18);
+            for (int k = 0; k < (HK_B == 7 ? 32 : 16); k++)
+                d[(b * (HK_B == 7 ? 32 : 16) + k) * HK_NR + i] = q[2 + k];
+            __builtin_memcpy(s + ((task * (K / 32) + b) * HK_NR + i) * 2, q, 2);
+        }
+#endif
+    }
+}
+#endif
+
 struct HK(b0_row) {
-    const unsigned char *p;
+    const unsigned char *p, *s;
     float scale;
     vf32 scales;
 };
 HKI struct HK(b0_row) HK(b0_row_init)(const struct pk_args *g, pk_i64 z, pk_i64 n, int cnt)
 {
     (void)z, (void)cnt;
-    struct HK(b0_row) r = {(const unsigned char *)g->buf[1], 0, {0}};
+    struct HK(b0_row) r = {(const unsigned char *)g->buf[1], 0, 0, {0}};
     const float *scale = (const float *)g->buf[2];
     pk_i64 K = g->sym[2];
     (void)scale, (void)K;
@@ -96,13 +149,44 @@ HKI struct HK(b0_row) HK(b0_row_init)(const struct pk_args *g, pk_i64 z, pk_i64 
     r.p += n * (K / 32) * 34;
 #elif HK_B == 5
     r.p += n * (K / 32) * 18;
+#else
+    const unsigned char *once = (const unsigned char *)g->packed[0];
+    pk_i64 block = n / HK_NR, at = n % HK_NR;
+    r.p = once + block * HK_NR * HK_BYTES(K) + at;
+    r.s = once + HK(packed_rows)(g) * HK_BYTES(K);
+#if HK_B == 6
+    r.scales = pk_ld_f32(r.s, n);
+#else
+    r.s += (block * (K / 32) * HK_NR + at) * 2;
+#endif
 #endif
     return r;
 }
-HKI vf32 HK(b0_value)(const struct pk_args *g, const struct HK(b0_row) *r, pk_i64 z, pk_i64 n,
-                      pk_i64 k, int cnt)
+#if HK_GROUPS
+struct HK(b0_group) {
+    const unsigned char *p;
+    vf32 scale;
+};
+HKI struct HK(b0_group) HK(b0_group_init)(const struct pk_args *g, const struct HK(b0_row) *r,
+                                          pk_i64 z, pk_i64 n, pk_i64 k, int cnt)
 {
-    (void)z, (void)n, (void)g;
+    (void)g, (void)z, (void)n, (void)cnt;
+#if HK_B == 4 || HK_B == 5
+    const unsigned char *b = r->p + k / 32 * (HK_B == 4 ? 34 : 18);
+    return (struct HK(b0_group)){b + 2, pk_ld1_f16(b, 0)};
+#else
+    k /= 32;
+    return (struct HK(b0_group)){r->p + HK_BYTES(k * 32) * HK_NR, pk_ld_f16(r->s, k * HK_NR)};
+#endif
+}
+#endif
+HKI vf32 HK(b0_value)(const struct pk_args *g, const struct HK(b0_row) *r,
+#if HK_GROUPS
+                      const struct HK(b0_group) *q,
+#endif
+                      pk_i64 z, pk_i64 n, pk_i64 k, int cnt)
+{
+    (void)z, (void)n, (void)g, (void)r;
 #if HK_B == 0
     const float *p = (const float *)r->p + k * g->sym[1];
     return cnt == PK_W ? pk_ld_f32(p, 0) : pk_ldn_f32(p, 0, cnt);
@@ -114,15 +198,20 @@ HKI vf32 HK(b0_value)(const struct pk_args *g, const struct HK(b0_row) *r, pk_i6
     return pk_cvt_vi32_vf32(cnt == PK_W ? pk_ld_i8(p, 0) : pk_ldn_i8(p, 0, cnt)) * r->scales;
 #elif HK_B == 3
     const signed char *p = (const signed char *)r->p + k;
-    return pk_cvt_vi32_vf32(cnt == PK_W ? pk_ld_i8(p, 0) : pk_ldn_i8(p, 0, cnt)) * pk_set_vf32(r->scale);
+    return pk_cvt_vi32_vf32(cnt == PK_W ? pk_ld_i8(p, 0) : pk_ldn_i8(p, 0, cnt)) *
+           pk_set_vf32(r->scale);
 #elif HK_B == 4
-    const unsigned char *b = r->p + k / 32 * 34;
-    const signed char *p = (const signed char *)b + 2 + k % 32;
-    return pk_cvt_vi32_vf32(cnt == PK_W ? pk_ld_i8(p, 0) : pk_ldn_i8(p, 0, cnt)) * pk_ld1_f16(b, 0);
+    return pk_cvt_vi32_vf32(pk_ld_i8(q->p, k % 32)) * q->scale;
 #elif HK_B == 5
-    const unsigned char *b = r->p + k / 32 * 18;
-    vi32 q = (vi32)(pk_ld_u8(b + 2, k % 16) >> (unsigned)(k % 32 / 16 * 4) & 15);
-    return pk_cvt_vi32_vf32(q - 8) * pk_ld1_f16(b, 0);
+    vi32 v = (vi32)(pk_ld_u8(q->p, k % 16) >> (unsigned)(k % 32 / 16 * 4) & 15);
+    return pk_cvt_vi32_vf32(v - 8) * q->scale;
+#elif HK_B == 6
+    return pk_cvt_vi32_vf32(pk_ld_i8(r->p, k * HK_NR)) * r->scales;
+#elif HK_B == 7
+    return pk_cvt_vi32_vf32(pk_ld_i8(q->p, k % 32 * HK_NR)) * q->scale;
+#else
+    vi32 v = (vi32)(pk_ld_u8(q->p, k % 16 * HK_NR) >> (unsigned)(k % 32 / 16 * 4) & 15);
+    return pk_cvt_vi32_vf32(v - 8) * q->scale;
 #endif
 }
 

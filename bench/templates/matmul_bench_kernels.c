@@ -15,6 +15,13 @@
 #define MM_NB 1
 #define MM_A_AXIS (HK_A != 3)
 #define MM_B0_AXIS (HK_B == 1 || HK_B == 3 || HK_B == 4 || HK_B == 5)
+#if HK_B == 4 || HK_B == 5 || HK_B >= 7
+#define MM_B0_GROUP 32
+#endif
+#if HK_B >= 6
+#define MM_PACKS 1
+#define MM_KB (1 << 30)
+#endif
 #ifndef MM_MR
 #if PK_W == 16
 #define MM_MR 14
@@ -29,9 +36,6 @@
 #endif
 #ifndef MM_MC
 #define MM_MC 2048
-#endif
-#ifndef MM_IC
-#define MM_IC 1
 #endif
 #ifndef MM_KC
 #define MM_KC 512

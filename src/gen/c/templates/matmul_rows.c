@@ -18,6 +18,9 @@
  *   #define MM_MR 8                rows at a time: 1, 2, 4, 6 or 8
  *   optional:
  *   #define MM_M 1                 M, if it is known: only code for it is made
+ *   #define MM_KB 16               axis 0: elements along k between which sums rest in memory. For B
+ *                                  as [k][n]: the rows that the processor can stream at once. For
+ *                                  B as [n / NR][k][NR]: endless, 1 << 30
  *   #define MM_PACKS 1             operands packed once by functions of the generator: see matmul.c
  */
 
@@ -48,6 +51,9 @@
 #endif
 #ifndef MM_B3_GROUP
 #define MM_B3_GROUP 0
+#endif
+#ifndef MM_KB
+#define MM_KB 16
 #endif
 #ifndef MM_PACKS
 #define MM_PACKS 0
@@ -200,9 +206,6 @@ MM_NO_GROUP(b3)
 #define MM_ROWS_6(X, f) MM_ROWS_4(X, f) X(4, f) X(5, f)
 #define MM_ROWS_8(X, f) MM_ROWS_6(X, f) X(6, f) X(7, f)
 
-/* For axis 0, rows of B between which accumulators rest in memory: as many streams of memory that
- * the processor can follow at once. */
-#define MM_KB 16
 /* Columns of a task are a multiple of this. */
 #define MM_UNIT 64
 /* Elements of a row of A in a task of phase 0. */
