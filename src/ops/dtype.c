@@ -143,6 +143,10 @@ enum dtype dtype_promote(enum dtype a, enum dtype b, bool arith) {
     if (row(a)->cat == CAT_NONE || row(b)->cat == CAT_NONE) return DT_NONE;
     if (a == b) return arith ? widen_subbyte(a) : a;
     if (row(a)->cat == CAT_Q || row(b)->cat == CAT_Q) return DT_NONE;
+    /* the contract's i4 with u4: both fit in i8, which u8 with i8 would not say */
+    if (dtype_is_subbyte(a) && dtype_is_subbyte(b) && dtype_is_int(a) && dtype_is_int(b) &&
+        row(a)->cat != row(b)->cat)
+        return DT_I8;
     a = widen_subbyte(a);
     b = widen_subbyte(b);
     if (a == b || row(b)->cat == CAT_B) return a;
