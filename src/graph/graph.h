@@ -111,7 +111,8 @@ struct comment {
     const char *text;
     enum comment_place place;
     node_id anchor; /* of BEFORE and BEHIND: the statement's node, or the parameter's */
-    int hook;       /* of BEFORE and BEHIND inside a hook block: 1 + enum hook_kind, else 0 */
+    int hook; /* of BEFORE and BEHIND inside a hook block: 1 + enum hook_kind (1 + HOOK_COUNT before
+               * the closing brace), else 0 */
 };
 
 /* What has to hold between sizes when the graph runs and could not be proved while it was built:

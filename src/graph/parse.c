@@ -117,7 +117,6 @@ enum proem_status expect_name(struct parser *p, const char *what, const struct t
 
 /* ---- comments -------------------------------------------------------------------------------- */
 
-/* Place the comments that stand before token `before`. */
 void take_comments(struct parser *p, uint32_t before, enum comment_place place, node_id anchor,
                    int hook) {
     while (p->comment < p->lx.comments.n && p->lx.comment_at.at[p->comment] < before) {
@@ -128,12 +127,14 @@ void take_comments(struct parser *p, uint32_t before, enum comment_place place, 
     }
 }
 
-/* The comment behind the last token read, if it is on that line. */
-static void take_behind(struct parser *p, enum comment_place place, node_id anchor, int hook) {
+void take_behind(struct parser *p, enum comment_place place, node_id anchor, int hook) {
     if (p->comment >= p->lx.comments.n) return;
-    const struct comment *c = &p->lx.comments.at[p->comment];
-    if (!c->own_line && p->lx.comment_at.at[p->comment] == p->pos)
-        take_comments(p, p->pos + 1, place, anchor, hook);
+    struct comment *c = &p->lx.comments.at[p->comment];
+    if (c->own_line || p->lx.comment_at.at[p->comment] != p->pos) return;
+    c->place = place;
+    c->anchor = anchor;
+    c->hook = hook;
+    p->comment++;
 }
 
 static enum proem_status keep_comments(struct parser *p, size_t first) {
@@ -232,8 +233,9 @@ static enum proem_status parse_statement(struct parser *p) {
 
 static enum proem_status parse_output(struct parser *p) {
     const struct token *t = peek(p), *next = peek_at(p, 1);
-    bool plain = t->kind == TOK_NAME && (ends_statement(next) || is_punct(next, ',') ||
-                                         is_word(next, "in") || is_word(next, "as"));
+    bool plain =
+        t->kind == TOK_NAME && (t->quoted || !name_needs_quotes(t->text)) &&
+        (ends_statement(next) || is_punct(next, ',') || is_word(next, "in") || is_word(next, "as"));
     value_id v, in_param = 0;
     TRY(parse_expr(p, &v));
     const char *name = plain ? t->text : NULL;
@@ -345,6 +347,8 @@ static enum proem_status parse_graph(struct parser *p, struct graph_file *out) {
     p->names = (struct names){.arena = p->a};
     take_comments(p, start + 1, COMMENT_HEAD, 0, 0);
     TRY(parse_params(p));
+    while (peek(p)->kind == TOK_NEWLINE)
+        p->pos++;
     TRY(expect(p, '{', "before the graph's statements"));
     take_behind(p, COMMENT_OPEN, 0, 0);
     TRY(parse_statements(p));

@@ -59,6 +59,11 @@ enum proem_status bind_name(struct parser *p, const struct token *t, value_id v)
 /* Statements up to `return`, and what it returns. */
 enum proem_status parse_statements(struct parser *p);
 void skip_breaks(struct parser *p);
+/* Place the comments that stand before token `before`. */
+void take_comments(struct parser *p, uint32_t before, enum comment_place place, node_id anchor,
+                   int hook);
+/* Place the comment behind the last token read, if it is on that line. */
+void take_behind(struct parser *p, enum comment_place place, node_id anchor, int hook);
 
 /* parse_expr.c */
 enum proem_status parse_expr(struct parser *p, value_id *out);
@@ -79,8 +84,5 @@ enum proem_status parse_hooks(struct parser *p, struct hook hooks[HOOK_COUNT]);
 enum proem_status parse_hook_take(struct parser *p, value_id *out);
 /* A name in a hook's expression that is none of its arguments. */
 enum proem_status hook_name(struct parser *p, const struct token *t, bool tensor, value_id *out);
-/* Give the comments before the current position to a hook. */
-void take_comments(struct parser *p, uint32_t before, enum comment_place place, node_id anchor,
-                   int hook);
 
 #endif

@@ -33,16 +33,23 @@ static enum proem_status capture(struct parser *p, const struct token *t, value_
     return PROEM_OK;
 }
 
+/* A named literal of the graph: a copy of that name, which is no statement of the body. */
+static enum proem_status hook_literal(struct parser *p, const struct token *t, value_id outer,
+                                      value_id *out) {
+    const struct graph *g = p->hook->outer;
+    struct place at = place_of(p, t);
+    *out = graph_literal(p->g, &at, graph_value(g, outer)->dtype, graph_def(g, outer)->constant);
+    if (*out == 0) return failed(p);
+    p->g->nodes.at[graph_value(p->g, *out)->node].literal = outer;
+    TRY(graph_name_value(p->g, &at, *out, t->text));
+    return names_add(&p->hook->names, t->text, t->n, *out) ? PROEM_OK : parser_nomem(p);
+}
+
 enum proem_status hook_name(struct parser *p, const struct token *t, bool tensor, value_id *out) {
     struct hook_scope *s = p->hook;
     value_id outer;
-    struct place at = place_of(p, t);
     if (names_get(&p->names, t->text, t->n, &outer)) {
-        const struct node *n = graph_def(s->outer, outer);
-        if (n->op == OP_CONST && n->weak) {
-            *out = graph_literal(p->g, &at, graph_value(s->outer, outer)->dtype, n->constant);
-            return *out != 0 ? PROEM_OK : failed(p);
-        }
+        if (is_literal(s->outer, outer)) return hook_literal(p, t, outer, out);
         int rank = graph_value(s->outer, outer)->rank;
         if (rank > 0 && !tensor)
             return fail_at(p, t, "%s is no scalar; read it by take(%s, ..) with one index a dim",
@@ -53,6 +60,7 @@ enum proem_status hook_name(struct parser *p, const struct token *t, bool tensor
     struct attrs a = attrs_default(OP_DIM);
     a.start = sx_sym(p->g->sx, t->text);
     if (a.start == 0) return parser_nomem(p);
+    struct place at = place_of(p, t);
     *out = graph_apply(p->g, &at, OP_DIM, 0, NULL, &a);
     return *out != 0 ? PROEM_OK : failed(p);
 }
@@ -155,7 +163,8 @@ static enum proem_status hook_body(struct parser *p) {
     return graph_finish(p->g, p->e);
 }
 
-static enum proem_status parse_hook(struct parser *p, struct hook hooks[HOOK_COUNT]) {
+static enum proem_status parse_hook(struct parser *p, struct hook hooks[HOOK_COUNT],
+                                    enum hook_kind *kind) {
     const struct token *t = peek(p);
     struct hook_scope scope = {.outer = p->g, .names = {.arena = p->a}};
     int k = 0;
@@ -164,7 +173,7 @@ static enum proem_status parse_hook(struct parser *p, struct hook hooks[HOOK_COU
     if (k == HOOK_COUNT) return unexpected(p, "a hook: score, mask or prob");
     if (hooks[k].body != NULL) return fail_at(p, t, "the hook %s is given twice", t->text);
     p->pos++;
-    scope.kind = (enum hook_kind)k;
+    *kind = scope.kind = (enum hook_kind)k;
     struct graph *body = graph_new(p->a, p->g->sx, hook_names[k]);
     if (body == NULL) return parser_nomem(p);
     body->file = p->file;
@@ -179,14 +188,23 @@ static enum proem_status parse_hook(struct parser *p, struct hook hooks[HOOK_COU
     return PROEM_OK;
 }
 
+/* The attention call will be the graph's next node: the comments go to it, each to its hook. */
 enum proem_status parse_hooks(struct parser *p, struct hook hooks[HOOK_COUNT]) {
+    node_id node = (node_id)p->g->nodes.n;
+    take_comments(p, p->pos, COMMENT_BEFORE, node, 0);
     TRY(expect(p, '{', "before the hooks"));
     for (skip_breaks(p); !is_punct(peek(p), '}'); skip_breaks(p)) {
-        TRY(parse_hook(p, hooks));
+        uint32_t start = p->pos;
+        enum hook_kind kind;
+        TRY(parse_hook(p, hooks, &kind));
         const struct token *t = peek(p);
         if (t->kind != TOK_NEWLINE && !is_punct(t, ';') && !is_punct(t, '}'))
             return unexpected(p, "the end of the hook");
+        take_comments(p, start + 1, COMMENT_BEFORE, node, (int)kind + 1);
+        take_comments(p, p->pos, COMMENT_BEFORE, node, (int)kind + 1);
+        take_behind(p, COMMENT_BEHIND, node, (int)kind + 1);
     }
+    take_comments(p, p->pos + 1, COMMENT_BEFORE, node, HOOK_COUNT + 1);
     p->pos++;
     return PROEM_OK;
 }

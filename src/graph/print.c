@@ -109,7 +109,7 @@ static void hook_comments(const struct printer *p, enum comment_place place, nod
 /* ---- statements ------------------------------------------------------------------------------ */
 
 static bool is_statement(const struct printer *p, const struct node *n) {
-    if (n->op == OP_PARAM || (p->flat && n->weak)) return false;
+    if (n->op == OP_PARAM || (n->weak && (p->flat || n->literal != 0))) return false;
     for (int i = 0; i < n->n_out; i++)
         if (!p->values[n->out + (value_id)i].in_place) return true;
     return false;
@@ -137,7 +137,7 @@ static bool shown_as(const struct printer *p, const struct output *o) {
     const struct shown *s = &p->values[o->value];
     const struct node *n = graph_def(p->g, o->value);
     if (!s->in_place) return strcmp(s->name, o->name) == 0;
-    if (n->op != OP_CONST || n->literal == 0) return false;
+    if (n->op != OP_CONST || n->literal == 0 || p->flat) return false;
     const struct value *literal = graph_value(p->g, n->literal);
     return literal->named && strcmp(literal->name, o->name) == 0;
 }

@@ -83,7 +83,7 @@ static void const_print(const struct printer *p, const struct node *n, int level
         str_printf(p->out, "const(%s, %s)", dtype_name(d), number_text(buf, sizeof buf, d, v));
         return;
     }
-    if (is_named_literal(p, n->literal)) {
+    if (!n->weak && is_named_literal(p, n->literal)) {
         name_print(graph_value(p->g, n->literal)->name, p->out);
         return;
     }
@@ -91,7 +91,7 @@ static void const_print(const struct printer *p, const struct node *n, int level
         str_printf(p->out, "cast(%s, %s)", number_text(buf, sizeof buf, d, v), dtype_name(d));
         return;
     }
-    if (n->literal != 0) {
+    if (n->literal != 0 && !n->weak) {
         d = graph_value(p->g, n->literal)->dtype;
         v = graph_def(p->g, n->literal)->constant;
     }
