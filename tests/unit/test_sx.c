@@ -262,7 +262,7 @@ static void reshape(struct fixture *f, int n, const sx *from, const sx *at, int 
 
 static void there_and_back(struct fixture *f, int n, const sx *from, int m, const sx *to) {
     static const char *const names[] = {"x", "y", "z", "w"};
-    sx at[4], there[4], back[4];
+    sx at[4] = {0}, there[4] = {0}, back[4] = {0};
     for (int i = 0; i < n; i++)
         at[i] = var(f, names[i], from[i]);
     reshape(f, n, from, at, m, to, there);
