@@ -61,8 +61,7 @@ static enum proem_status set_out(struct cli *o, const char *name, const char *v,
     struct pair p;
     TRY(split(o, name, v, false, &p, e));
     size_t n = strlen(p.text);
-    if (n < 4 || strcmp(p.text + n - 4, ".npy") != 0)
-        return bad(name, v, "NAME=FILE.npy", e);
+    if (n < 4 || strcmp(p.text + n - 4, ".npy") != 0) return bad(name, v, "NAME=FILE.npy", e);
     return PUSH(&o->out, p);
 }
 
@@ -134,8 +133,7 @@ static enum proem_status set_fuse(struct cli *o, const char *name, const char *v
     return PROEM_OK;
 }
 
-static enum proem_status set_assume(struct cli *o, const char *name, const char *v,
-                                    struct err *e) {
+static enum proem_status set_assume(struct cli *o, const char *name, const char *v, struct err *e) {
     if (strcmp(v, "bandwidth") != 0) return bad(name, v, "bandwidth", e);
     o->assume_bandwidth = true;
     return PROEM_OK;
@@ -148,8 +146,7 @@ static enum proem_status set_tune(struct cli *o, const char *name, const char *v
     return PROEM_OK;
 }
 
-static enum proem_status set_strict(struct cli *o, const char *name, const char *v,
-                                    struct err *e) {
+static enum proem_status set_strict(struct cli *o, const char *name, const char *v, struct err *e) {
     (void)name, (void)v, (void)e;
     o->strict = true;
     return PROEM_OK;
@@ -181,8 +178,7 @@ static enum proem_status set_run_pass(struct cli *o, const char *name, const cha
     return PROEM_OK;
 }
 
-static enum proem_status set_device(struct cli *o, const char *name, const char *v,
-                                    struct err *e) {
+static enum proem_status set_device(struct cli *o, const char *name, const char *v, struct err *e) {
     if (strcmp(v, "cpu") == 0)
         o->device = CLI_CPU;
     else if (strcmp(v, "cuda") == 0)
@@ -274,9 +270,12 @@ static const struct {
     enum command command;
     const char *file; /* what the word after it is, NULL: there is none */
 } commands[] = {
-    {"run", CMD_RUN, "FILE"},     {"explain", CMD_EXPLAIN, "FILE"},
-    {"emit", CMD_EMIT, "FILE"},   {"bench", CMD_BENCH, "FILE"},
-    {"fmt", CMD_FMT, "FILE"},     {"doctor", CMD_DOCTOR, NULL},
+    {"run", CMD_RUN, "FILE"},
+    {"explain", CMD_EXPLAIN, "FILE"},
+    {"emit", CMD_EMIT, "FILE"},
+    {"bench", CMD_BENCH, "FILE"},
+    {"fmt", CMD_FMT, "FILE"},
+    {"doctor", CMD_DOCTOR, NULL},
     {"cache", CMD_CACHE, "stat or clear"},
 };
 
@@ -350,8 +349,9 @@ static enum proem_status find_command(struct cli *o, int argc, char **argv, int 
 static enum proem_status check_complete(const struct cli *o, struct err *e) {
     if (o->version || o->help) return PROEM_OK;
     if (o->command == CMD_NONE)
-        return err_set(e, PROEM_INVALID, "no command; expected run, explain, emit, bench, fmt, "
-                                         "doctor or cache (see proem --help)");
+        return err_set(e, PROEM_INVALID,
+                       "no command; expected run, explain, emit, bench, fmt, "
+                       "doctor or cache (see proem --help)");
     for (size_t i = 0; i < COUNT_OF(commands); i++) {
         if (commands[i].command == o->command && commands[i].file != NULL && o->file == NULL)
             return err_set(e, PROEM_INVALID, "proem %s needs %s", commands[i].name,

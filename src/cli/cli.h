@@ -60,8 +60,8 @@ void cli_usage(FILE *to);
 /* ---- sessions (session.c) -------------------------------------------------------------------- */
 
 struct input {
-    struct array array;      /* loaded; data NULL before */
-    struct src src;          /* where from; random if not given */
+    struct array array; /* loaded; data NULL before */
+    struct src src;     /* where from; random if not given */
     bool given;
     struct random_rule rule; /* of a random one */
     int64_t shape[MAX_RANK]; /* of its file, if that tells */
@@ -98,6 +98,24 @@ enum proem_status inputs_bind(struct session *s, struct err *e);
 enum proem_status inputs_load(struct session *s, struct err *e);
 /* What the uses of integer parameters demand of random values. */
 enum proem_status inputs_rules(struct session *s, struct err *e);
+
+/* ---- runs (execute.c) ------------------------------------------------------------------------ */
+
+/* A program bound to the session's inputs. Zero it before; close it in any case. */
+struct bound_run {
+    proem_program *p;
+    proem_execution *x;
+    size_t n_in, n_out;
+    DLTensor *in_tensor, *out_tensor;
+    const DLTensor **in_ptr;
+    DLTensor **out_ptr;
+    struct array *out;
+};
+
+enum proem_status bound_run_open(struct session *s, proem_program *p, struct bound_run *r,
+                                 struct err *e);
+enum proem_status bound_run_once(struct bound_run *r, struct err *e);
+void bound_run_close(struct bound_run *r);
 
 /* ---- output ---------------------------------------------------------------------------------- */
 

@@ -37,8 +37,8 @@ static json_t *bytes_or_null(int64_t bytes) {
 
 static json_t *config_of(const struct kernel *k) {
     json_t *o = json_object();
-    if (k->mr > 0) json_object_set_new(o, "mr", json_integer(k->mr));
-    if (k->nv > 0) json_object_set_new(o, "nv", json_integer(k->nv));
+    if (k->tile.mr > 0) json_object_set_new(o, "mr", json_integer(k->tile.mr));
+    if (k->tile.nv > 0) json_object_set_new(o, "nv", json_integer(k->tile.nv));
     return o;
 }
 
@@ -63,8 +63,7 @@ static json_t *edge_json(struct session *s, const struct plan_edge *edge) {
     const struct graph *g = s->p->graph;
     json_t *o = json_object();
     json_object_set_new(o, "from", json_string(graph_value(g, plan_edge_source(g, edge))->name));
-    json_object_set_new(o, "to",
-                        json_string(graph_value(g, graph_node(g, edge->to)->out)->name));
+    json_object_set_new(o, "to", json_string(graph_value(g, graph_node(g, edge->to)->out)->name));
     json_object_set_new(o, "input", json_string(edge_input(&s->arena, g, edge)));
     json_object_set_new(o, "verdict", json_string(verdict_name(edge->verdict)));
     json_object_set_new(o, "rule", json_string(edge->rule));
@@ -116,8 +115,8 @@ static void print_bytes(int64_t b) {
         printf("%lld bytes", (long long)b);
 }
 
-static void print_names(const char *what, const char *of, const struct graph *g,
-                        const value_id *at, size_t n) {
+static void print_names(const char *what, const char *of, const struct graph *g, const value_id *at,
+                        size_t n) {
     if (n == 0) return;
     printf("  %s%s%s:", what, of[0] != '\0' ? " " : "", of);
     for (size_t i = 0; i < n; i++)
@@ -143,10 +142,9 @@ static void print_kernel(const struct plan *p, const struct kernel *k) {
     print_bytes(k->bytes_written);
     printf(":");
     for (size_t i = 0; i < k->stores.n; i++)
-        printf("%s %s", i > 0 ? "," : "",
-               graph_value(p->low.graph, k->stores.at[i].value)->name);
+        printf("%s %s", i > 0 ? "," : "", graph_value(p->low.graph, k->stores.at[i].value)->name);
     printf("\n");
-    if (k->mr > 0) printf("  block: %d rows by %d vectors\n", k->mr, k->nv);
+    if (k->tile.mr > 0) printf("  block: %d rows by %d vectors\n", k->tile.mr, k->tile.nv);
 }
 
 static void print_edges(struct session *s) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Where each parameter comes from, and its values.
  *
- * In order of strength: --in NAME=SRC, --weights, the source that the graph's text gives (relative to
- * its file), --in '*=SRC', else random values from the seed and the name that fit the parameter's
- * uses (rules.c). Sizes are bound by --dim first, then by what files tell about shapes.
+ * In order of strength: --in NAME=SRC, --weights, the source that the graph's text gives (relative
+ * to its file), --in '*=SRC', else random values from the seed and the name that fit the
+ * parameter's uses (rules.c). Sizes are bound by --dim first, then by what files tell about shapes.
  */
 #include "cli/cli.h"
 
@@ -21,9 +21,8 @@ static enum proem_status no_param(const struct session *s, const char *name, str
     str_init(&names, &allocator_default);
     for (size_t i = 0; i < s->n_in; i++)
         str_printf(&names, "%s%s", i > 0 ? ", " : "; its inputs are ", param(s, i)->name);
-    enum proem_status status =
-        err_set(e, PROEM_INVALID, "--in: graph %s has no input '%s'%s", s->p->graph->name, name,
-                str_text(&names));
+    enum proem_status status = err_set(e, PROEM_INVALID, "--in: graph %s has no input '%s'%s",
+                                       s->p->graph->name, name, str_text(&names));
     str_free(&names);
     return status;
 }
@@ -39,7 +38,8 @@ static enum proem_status set_source(struct session *s, size_t i, const char *tex
 static const char *folder_of(struct session *s) {
     const char *slash = strrchr(s->o->file, '/');
     if (slash == NULL) return NULL;
-    return arena_strndup(&s->arena, s->o->file, slash == s->o->file ? 1 : (size_t)(slash - s->o->file));
+    return arena_strndup(&s->arena, s->o->file,
+                         slash == s->o->file ? 1 : (size_t)(slash - s->o->file));
 }
 
 static enum proem_status sources_of_graph(struct session *s, struct err *e) {

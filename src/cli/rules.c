@@ -90,8 +90,10 @@ enum proem_status inputs_rules(struct session *s, struct err *e) {
         } else if (dims_value(s->p->graph, &s->p->dims, c->bound, &bound)) {
             bool offsets = c->kind == CHECK_OFFSETS;
             demand(&r, c->value,
-                   (struct random_rule){
-                       .bounded = true, .lo = 0, .hi = offsets ? bound : bound - 1, .sorted = offsets});
+                   (struct random_rule){.bounded = true,
+                                        .lo = 0,
+                                        .hi = offsets ? bound : bound - 1,
+                                        .sorted = offsets});
         }
     }
     for (node_id id = 1; id < r.g->nodes.n; id++) {

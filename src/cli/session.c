@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * A session: context from the environment, the graph's file read and parsed, the dumps of passes.
  *
- * Environment: PROEM_CACHE_DIR (empty: no cache), else XDG_CACHE_HOME or HOME, for compiled kernels;
- * CC for the compiler, further words in it are flags.
+ * Environment: PROEM_CACHE_DIR (empty: no cache), else XDG_CACHE_HOME or HOME, for compiled
+ * kernels; CC for the compiler, further words in it are flags.
  */
 #include "cli/cli.h"
 
@@ -157,8 +157,7 @@ static enum proem_status resolve_forces(struct session *s, struct err *e) {
 
 /* ---- dumps ----------------------------------------------------------------------------------- */
 
-static void part_text(const struct proem_program *p, enum pass_id pass, int part,
-                      struct str *out) {
+static void part_text(const struct proem_program *p, enum pass_id pass, int part, struct str *out) {
     str_init(out, &allocator_default);
     pass_table()[pass].print(p, part, out);
 }
@@ -210,7 +209,7 @@ enum proem_status session_open(struct session *s, const struct cli *o, struct er
     TRY(session_context(s, o, e));
     TRY(read_file(o->file, &s->text, e));
     struct program_options options = {.device = o->device == CLI_REF ? PROEM_DEVICE_REF
-                                                                    : PROEM_DEVICE_CPU,
+                                                                     : PROEM_DEVICE_CPU,
                                       .prec = o->precision,
                                       .policy = o->fuse,
                                       .assume_bandwidth = o->assume_bandwidth,

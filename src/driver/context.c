@@ -57,8 +57,7 @@ enum proem_status context_new(const struct proem_context_options *o,
     return PROEM_OK;
 }
 
-enum proem_status proem_context_create(const struct proem_context_options *o,
-                                       proem_context **out) {
+enum proem_status proem_context_create(const struct proem_context_options *o, proem_context **out) {
     if (out == NULL) return PROEM_INVALID;
     *out = NULL;
     struct proem_context_options defaults;

@@ -54,8 +54,8 @@ struct proem_graph {
     struct graph *g;
     struct err err; /* the builder's first error; later calls do nothing */
     bool finished;
-    struct str text;                     /* of proem_graph_text() */
-    const char *source;                  /* the text that it was parsed from, or NULL */
+    struct str text;    /* of proem_graph_text() */
+    const char *source; /* the text that it was parsed from, or NULL */
     size_t n_source;
     const char *file_name, *source_name; /* of the text, and of the graph in it */
 };
@@ -158,8 +158,8 @@ enum proem_status fault_message(struct proem_program *p, const struct dims_bindi
 
 DLDataType dtype_to_dl(enum dtype d);
 enum dtype dtype_from_dl(DLDataType t); /* DT_NONE if proem has none */
-/* Sizes of the symbols for these inputs, checked against every dim (driver/bind.c). set: values given
- * by name (-1: none), or NULL. */
+/* Sizes of the symbols for these inputs, checked against every dim (driver/bind.c). set: values
+ * given by name (-1: none), or NULL. */
 enum proem_status bind_sizes(const struct graph *g, struct dims_binding *b,
                              const struct dims_binding *set, size_t n_in, const int *rank,
                              const int64_t *const *shape, struct err *e);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Graphs through the public interface: the builder over graph/graph.h, and parsing.
  *
- * The builder is sticky: the first error is kept in the graph, every later call gives the null value,
- * and proem_graph_finish() reports it. A graph that was parsed keeps its text, so that compiling
- * reads it again with the same places for messages; one that was built is printed for that.
+ * The builder is sticky: the first error is kept in the graph, every later call gives the null
+ * value, and proem_graph_finish() reports it. A graph that was parsed keeps its text, so that
+ * compiling reads it again with the same places for messages; one that was built is printed for
+ * that.
  */
 #include "driver/driver.h"
 
@@ -29,8 +30,7 @@ void proem_graph_destroy(proem_graph *g) {
 
 static enum proem_status create(proem_context *c, const char *name, proem_graph **out,
                                 struct err *e) {
-    if (name == NULL || name[0] == '\0')
-        return err_set(e, PROEM_INVALID, "a graph needs a name");
+    if (name == NULL || name[0] == '\0') return err_set(e, PROEM_INVALID, "a graph needs a name");
     proem_graph *g = NULL;
     TRY(graph_box_new(c, &g, e));
     struct sx_pool *pool = sx_pool_new(&g->arena);
@@ -53,8 +53,8 @@ enum proem_status proem_graph_create(proem_context *c, const char *name, proem_g
 }
 
 /* The graph of that name, the first if NULL. */
-static enum proem_status choose(const struct graph_file *file, const char *name,
-                                struct graph **out, struct err *e) {
+static enum proem_status choose(const struct graph_file *file, const char *name, struct graph **out,
+                                struct err *e) {
     if (file->graphs.n == 0) return err_set(e, PROEM_INVALID, "the text has no graph");
     for (size_t i = 0; i < file->graphs.n; i++) {
         if (name != NULL && strcmp(file->graphs.at[i]->name, name) != 0) continue;
@@ -102,8 +102,7 @@ enum proem_status proem_graph_parse(proem_context *c, const char *text, size_t n
 static bool open_for(proem_graph *g) {
     if (g == NULL) return false;
     if (g->finished && g->err.status == PROEM_OK)
-        err_set(&g->err, PROEM_INVALID, "graph '%s' is finished; nothing can be added",
-                g->g->name);
+        err_set(&g->err, PROEM_INVALID, "graph '%s' is finished; nothing can be added", g->g->name);
     return g->err.status == PROEM_OK;
 }
 
@@ -175,8 +174,8 @@ proem_value proem_graph_result(proem_graph *g, proem_value v, int i) {
     if (!open_for(g) || !is_value(g, v, "proem_graph_result")) return 0;
     const struct node *n = graph_def(g->g, v);
     if (i >= 0 && i < n->n_out) return n->out + (value_id)i;
-    err_set(&g->err, PROEM_INVALID, "%s has %d results; there is no result %d", op_info(n->op)->name,
-            n->n_out, i);
+    err_set(&g->err, PROEM_INVALID, "%s has %d results; there is no result %d",
+            op_info(n->op)->name, n->n_out, i);
     return 0;
 }
 

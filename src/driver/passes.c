@@ -22,8 +22,8 @@ static enum proem_status pass_parse(struct proem_program *p, struct err *e) {
             p->graph = f->graphs.at[i];
     }
     if (p->graph == NULL)
-        return err_set(e, PROEM_INVALID, "there is no graph '%s'; the first is '%s'",
-                       p->graph_name, f->graphs.at[0]->name);
+        return err_set(e, PROEM_INVALID, "there is no graph '%s'; the first is '%s'", p->graph_name,
+                       f->graphs.at[0]->name);
     TRY(graph_verify(p->graph, e));
     p->dims = dims_binding_new(&p->arena, p->graph);
     return arena_ok(&p->arena) ? PROEM_OK : err_nomem(e);
@@ -134,8 +134,7 @@ static void print_link(const struct proem_program *p, int part, struct str *out)
         const struct gen_kernel *k = p->steps[i].gen;
         str_printf(out, "%zu %s(", i, k->name);
         for (int j = 0; j < k->n_args; j++)
-            str_printf(out, "%s%s", j > 0 ? ", " : "",
-                       graph_value(p->low.graph, k->args[j])->name);
+            str_printf(out, "%s%s", j > 0 ? ", " : "", graph_value(p->low.graph, k->args[j])->name);
         str_add(out, ")\n");
     }
 }

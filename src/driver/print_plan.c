@@ -20,7 +20,7 @@ struct printer {
     const struct plan *plan;
     const struct graph *g;
     struct str *out;
-    double *size;      /* of the tree of each fn, 0: not yet known */
+    double *size;        /* of the tree of each fn, 0: not yet known */
     VEC(uint32_t) looks; /* keys of look-ups that were printed */
 };
 

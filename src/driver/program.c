@@ -74,7 +74,8 @@ static enum proem_status translate(proem_context *c, const struct proem_compile_
                        "compile options: call proem_compile_options_init() before setting fields");
     if ((unsigned)o->device > PROEM_DEVICE_REF || (unsigned)o->precision > PROEM_NATIVE ||
         (unsigned)o->fuse > PROEM_FUSE_NEVER)
-        return err_set(e, PROEM_INVALID, "compile options: device, precision or fuse is out of range");
+        return err_set(e, PROEM_INVALID,
+                       "compile options: device, precision or fuse is out of range");
     if ((o->n_force > 0 && o->force == NULL) ||
         (o->n_dims > 0 && (o->dim_names == NULL || o->dim_values == NULL)))
         return err_set(e, PROEM_INVALID, "compile options: a list is missing");

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT
+ * Executions: sizes from the inputs' shapes, then runs.
+ *
+ * Sizes are bound when shapes change; the graph's pool of expressions is shared by all executions
+ * of a program and changes while they are bound, so that is done under the program's lock. A run
+ * with the same shapes takes no lock here and allocates nothing.
+ *
+ * `return y in c`: kernels may still read c after y's first element is written, so a run whose y is
+ * c's memory computes into memory of its own and copies at the end.
+ */
+#include "driver/exec.h"
+
+#include <string.h>
+
+/* ---- dtypes ---------------------------------------------------------------------------------- */
+
+static const struct {
+    enum dtype dtype;
+    uint8_t code, bits;
+} dl_types[] = {
+    {DT_F64, kDLFloat, 64},
+    {DT_F32, kDLFloat, 32},
+    {DT_F16, kDLFloat, 16},
+    {DT_BF16, kDLBfloat, 16},
+    {DT_F8E4M3FN, PROEM_DL_F8E4M3FN, 8},
+    {DT_F8E5M2, PROEM_DL_F8E5M2, 8},
+    {DT_F4E2M1FN, PROEM_DL_F4E2M1FN, 4},
+    {DT_E8M0, PROEM_DL_E8M0, 8},
+    {DT_I64, kDLInt, 64},
+    {DT_I32, kDLInt, 32},
+    {DT_I16, kDLInt, 16},
+    {DT_I8, kDLInt, 8},
+    {DT_I4, kDLInt, 4},
+    {DT_I2, kDLInt, 2},
+    {DT_U64, kDLUInt, 64},
+    {DT_U32, kDLUInt, 32},
+    {DT_U16, kDLUInt, 16},
+    {DT_U8, kDLUInt, 8},
+    {DT_U4, kDLUInt, 4},
+    {DT_U2, kDLUInt, 2},
+    {DT_BOOL, PROEM_DL_BOOL, 8},
+};
+
+DLDataType dtype_to_dl(enum dtype d) {
+    for (size_t i = 0; i < COUNT_OF(dl_types); i++) {
+        if (dl_types[i].dtype == d) return (DLDataType){dl_types[i].code, dl_types[i].bits, 1};
+    }
+    return (DLDataType){0, 0, 0};
+}
+
+enum dtype dtype_from_dl(DLDataType t) {
+    for (size_t i = 0; i < COUNT_OF(dl_types) && t.lanes == 1; i++) {
+        if (dl_types[i].code == t.code && dl_types[i].bits == t.bits) return dl_types[i].dtype;
+    }
+    return DT_NONE;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static enum proem_status make_tables(struct proem_execution *x, struct err *e) {
+    struct proem_program *p = x->p;
+    size_t in = p->graph->params.n, out = p->graph->outputs.n;
+    size_t buffers = (size_t)p->n_buffers;
+    if (buffers < in + out) buffers = in + out;
+    x->n_in = in;
+    x->n_out = out;
+    x->set = dims_binding_new(&x->arena, p->graph);
+    x->sizes = dims_binding_new(&x->arena, p->graph);
+    x->in_rank = ARENA_NEW(&x->arena, int, in);
+    x->in_shape = (void *)arena_alloc(&x->arena, in, sizeof *x->in_shape);
+    x->in_shapes = ARENA_NEW(&x->arena, const int64_t *, in);
+    x->out_shape = (void *)arena_alloc(&x->arena, out, sizeof *x->out_shape);
+    x->bytes = ARENA_NEW(&x->arena, int64_t, buffers);
+    x->views = ARENA_NEW(&x->arena, struct rt_view, buffers);
+    x->stages = ARENA_NEW(&x->arena, struct exec_stage, out);
+    x->copies = ARENA_NEW(&x->arena, struct exec_stage, in);
+    if (!arena_ok(&x->arena)) return err_nomem(e);
+    for (size_t i = 0; i < in; i++)
+        x->in_shapes[i] = x->in_shape[i];
+    return p->rt != NULL ? rt_exec_new(p->rt, p->pool, &x->rt, e) : PROEM_OK;
+}
+
+enum proem_status proem_execution_create(proem_program *p, proem_execution **out) {
+    if (p == NULL || out == NULL) return PROEM_INVALID;
+    *out = NULL;
+    proem_execution *x = mem_alloc(&p->c->alloc, 1, sizeof *x);
+    struct err e = {0};
+    if (x != NULL) {
+        *x = (proem_execution){.p = p};
+        arena_init(&x->arena, &p->c->alloc);
+    }
+    pthread_mutex_lock(&p->lock);
+    if (x == NULL) {
+        err_nomem(&e);
+    } else if (make_tables(x, &e) != PROEM_OK) {
+        proem_execution_destroy(x);
+    } else {
+        *out = x;
+    }
+    context_report(p->c, &e);
+    pthread_mutex_unlock(&p->lock);
+    return e.status;
+}
+
+void proem_execution_destroy(proem_execution *x) {
+    if (x == NULL) return;
+    struct allocator alloc = x->p->c->alloc;
+    rt_exec_free(x->rt);
+    for (size_t i = 0; x->stages != NULL && i < x->n_out; i++)
+        mem_free(&alloc, x->stages[i].data, x->stages[i].size, 1);
+    for (size_t i = 0; x->copies != NULL && i < x->n_in; i++)
+        mem_free(&alloc, x->copies[i].data, x->copies[i].size, 1);
+    arena_free(&x->arena);
+    mem_free(&alloc, x, 1, sizeof *x);
+}
+
+const char *proem_execution_error(const proem_execution *x) {
+    return x != NULL ? x->err.text : "";
+}
+
+enum proem_status proem_execution_set_dim(proem_execution *x, const char *name, int64_t v) {
+    if (x == NULL) return PROEM_INVALID;
+    err_clear(&x->err);
+    if (name == NULL) return err_set(&x->err, PROEM_INVALID, "a symbol needs a name");
+    x->prepared = false;
+    pthread_mutex_lock(&x->p->lock);
+    int i = 0;
+    while (i < x->set.n &&
+           strcmp(sx_name(x->p->graph->sx, sx_symbol_at(x->p->graph->sx, i)), name) != 0)
+        i++;
+    if (i < x->set.n) x->set.value[i] = -1; /* a new value replaces the old one */
+    enum proem_status s = dims_bind_name(x->p->graph, &x->set, name, v, &x->err);
+    pthread_mutex_unlock(&x->p->lock);
+    return s;
+}
+
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+static const struct value *param(const struct proem_execution *x, size_t i) {
+    return graph_value(x->p->graph, x->p->graph->params.at[i].value);
+}
+
+/* A tensor of the right dtype and rank, on the CPU; its shape is looked at elsewhere. */
+static enum proem_status check_tensor(const char *what, const char *name, const struct value *v,
+                                      const DLTensor *t, struct err *e) {
+    if (t == NULL) return err_set(e, PROEM_INVALID, "%s '%s' is missing", what, name);
+    if (t->device.device_type != kDLCPU)
+        return err_set(e, PROEM_INVALID, "%s '%s' is not on the CPU", what, name);
+    if (dtype_from_dl(t->dtype) != v->dtype)
+        return err_set(e, PROEM_INVALID,
+                       "%s '%s' has DLPack's type (%d, %d bits, %d lanes); "
+                       "expected %s",
+                       what, name, t->dtype.code, t->dtype.bits, t->dtype.lanes,
+                       dtype_name(v->dtype));
+    if (t->ndim != v->rank)
+        return err_set(e, PROEM_INVALID, "%s '%s' has %d dims; expected %d", what, name,
+                       (int)t->ndim, v->rank);
+    if (t->ndim > 0 && t->shape == NULL)
+        return err_set(e, PROEM_INVALID, "%s '%s' has no shape", what, name);
+    return PROEM_OK;
+}
+
+static enum proem_status check_inputs(struct proem_execution *x, const DLTensor *const *in,
+                                      size_t n_in) {
+    if (n_in != x->n_in || (n_in > 0 && in == NULL))
+        return err_set(&x->err, PROEM_INVALID, "%zu inputs are given; graph %s has %zu", n_in,
+                       x->p->graph->name, x->n_in);
+    for (size_t i = 0; i < n_in; i++)
+        TRY(check_tensor("input", param(x, i)->name, param(x, i), in[i], &x->err));
+    return PROEM_OK;
+}
+
+static bool same_shapes(const struct proem_execution *x, const DLTensor *const *in) {
+    for (size_t i = 0; i < x->n_in; i++) {
+        if (memcmp(x->in_shape[i], in[i]->shape, (size_t)x->in_rank[i] * sizeof(int64_t)) != 0)
+            return false;
+    }
+    return true;
+}
+
+static enum proem_status value_bytes(struct proem_execution *x, const struct graph *g, value_id v,
+                                     int64_t *shape, int64_t *bytes) {
+    const struct value *val = graph_value(g, v);
+    int64_t count = 1;
+    TRY(dims_shape(g, &x->sizes, v, shape, &x->err));
+    for (int i = 0; i < val->rank; i++)
+        count *= shape[i]; /* dims_shape has seen to it that this fits */
+    *bytes = dtype_bytes(val->dtype, count);
+    if (*bytes >= 0) return PROEM_OK;
+    return err_set(&x->err, PROEM_INVALID, "%s: it has too many elements", val->name);
+}
+
+static enum proem_status bind(struct proem_execution *x) {
+    struct proem_program *p = x->p;
+    const struct graph *g = p->graph;
+    int64_t shape[MAX_RANK];
+    for (int i = 0; i < x->sizes.n; i++) {
+        x->sizes.value[i] = x->set.value[i];
+        x->sizes.from[i] = 0;
+    }
+    TRY(dims_bind_params(g, &x->sizes, x->in_rank, x->in_shapes, &x->err));
+    TRY(dims_check(g, &x->sizes, &x->err));
+    for (size_t i = 0; i < x->n_out; i++) {
+        int64_t *bytes = &x->bytes[x->n_in + i];
+        TRY(value_bytes(x, g, g->outputs.at[i].value, x->out_shape[i], bytes));
+    }
+    for (int i = 0; i < p->n_buffers; i++)
+        TRY(value_bytes(x, p->low.graph, p->value_of[i], shape, &x->bytes[i]));
+    return PROEM_OK;
+}
+
+static enum proem_status prepare(struct proem_execution *x, const DLTensor *const *in,
+                                 size_t n_in) {
+    TRY(check_inputs(x, in, n_in));
+    if (x->prepared && same_shapes(x, in)) return PROEM_OK;
+    x->prepared = false;
+    for (size_t i = 0; i < n_in; i++) {
+        x->in_rank[i] = in[i]->ndim;
+        if (in[i]->ndim > 0)
+            memcpy(x->in_shape[i], in[i]->shape, (size_t)in[i]->ndim * sizeof(int64_t));
+    }
+    pthread_mutex_lock(&x->p->lock);
+    enum proem_status s = bind(x);
+    pthread_mutex_unlock(&x->p->lock);
+    if (s == PROEM_OK && x->rt != NULL)
+        s = rt_exec_prepare(x->rt, x->sizes.value, x->bytes, &x->err);
+    x->prepared = s == PROEM_OK;
+    return s;
+}
+
+enum proem_status proem_execution_prepare(proem_execution *x, const DLTensor *const *in,
+                                          size_t n_in) {
+    if (x == NULL) return PROEM_INVALID;
+    err_clear(&x->err);
+    return prepare(x, in, n_in);
+}
+
+enum proem_status proem_execution_output_shape(proem_execution *x, size_t i, int *rank,
+                                               const int64_t **dims, DLDataType *dtype) {
+    if (x == NULL) return PROEM_INVALID;
+    err_clear(&x->err);
+    if (!x->prepared)
+        return err_set(&x->err, PROEM_INVALID,
+                       "shapes of outputs are known after "
+                       "proem_execution_prepare()");
+    if (i >= x->n_out)
+        return err_set(&x->err, PROEM_INVALID, "output %zu: graph %s has %zu outputs", i,
+                       x->p->graph->name, x->n_out);
+    const struct value *v = graph_value(x->p->graph, x->p->graph->outputs.at[i].value);
+    if (rank != NULL) *rank = v->rank;
+    if (dims != NULL) *dims = x->out_shape[i];
+    if (dtype != NULL) *dtype = dtype_to_dl(v->dtype);
+    return PROEM_OK;
+}
+
+/* ---- runs ------------------------------------------------------------------------------------ */
+
+static struct rt_view view_of(const DLTensor *t, enum dtype d) {
+    char *data = t->data;
+    if (data != NULL) data += t->byte_offset;
+    return (struct rt_view){.data = data,
+                            .bits = dtype_bits(d),
+                            .rank = t->ndim,
+                            .shape = t->shape,
+                            .strides = t->strides};
+}
+
+static enum proem_status check_output(struct proem_execution *x, size_t i, const DLTensor *t) {
+    const struct output *o = &x->p->graph->outputs.at[i];
+    const struct value *v = graph_value(x->p->graph, o->value);
+    TRY(check_tensor("output", o->name, v, t, &x->err));
+    for (int k = 0; k < v->rank; k++) {
+        if (t->shape[k] != x->out_shape[i][k])
+            return err_set(&x->err, PROEM_INVALID, "output '%s': dim %d is %lld; expected %lld",
+                           o->name, k, (long long)t->shape[k], (long long)x->out_shape[i][k]);
+    }
+    struct rt_view view = view_of(t, v->dtype);
+    if (!rt_view_is_compact(&view))
+        return err_set(&x->err, PROEM_INVALID, "output '%s' is not compact", o->name);
+    return PROEM_OK;
+}
+
+static enum proem_status bind_views(struct proem_execution *x, const DLTensor *const *in,
+                                    DLTensor *const *out, size_t n_out) {
+    if (n_out != x->n_out || (n_out > 0 && out == NULL))
+        return err_set(&x->err, PROEM_INVALID, "%zu outputs are given; graph %s has %zu", n_out,
+                       x->p->graph->name, x->n_out);
+    for (size_t i = 0; i < x->n_in; i++)
+        x->views[i] = view_of(in[i], param(x, i)->dtype);
+    for (size_t i = 0; i < n_out; i++) {
+        TRY(check_output(x, i, out[i]));
+        const struct value *v = graph_value(x->p->graph, x->p->graph->outputs.at[i].value);
+        x->views[x->n_in + i] = view_of(out[i], v->dtype);
+    }
+    return PROEM_OK;
+}
+
+/* Do the bytes that two views touch meet? Those between a strided view's elements count. */
+static bool meet(const struct rt_view *a, const struct rt_view *b) {
+    int64_t alo, ahi, blo, bhi;
+    if (!rt_view_extent(a, &alo, &ahi) || !rt_view_extent(b, &blo, &bhi)) return true;
+    if (alo == ahi || blo == bhi) return false;
+    uintptr_t pa = (uintptr_t)a->data, pb = (uintptr_t)b->data;
+    return pa + (uintptr_t)alo < pb + (uintptr_t)bhi && pb + (uintptr_t)blo < pa + (uintptr_t)ahi;
+}
+
+/* Which input's memory may output i be? x->n_in: none. */
+static size_t alias_of(const struct proem_execution *x, size_t i) {
+    value_id v = x->p->graph->outputs.at[i].in_param;
+    size_t k = 0;
+    while (k < x->n_in && x->p->graph->params.at[k].value != v)
+        k++;
+    return k;
+}
+
+static bool is_aliased(const struct proem_execution *x, size_t i) {
+    size_t k = alias_of(x, i);
+    if (k == x->n_in) return false;
+    const struct rt_view *out = &x->views[x->n_in + i], *in = &x->views[k];
+    return out->data == in->data && rt_view_is_compact(in);
+}
+
+enum proem_status exec_check_overlap(struct proem_execution *x, size_t i) {
+    size_t alias = alias_of(x, i), self = x->n_in + i;
+    for (size_t k = 0; k < x->n_in + x->n_out; k++) {
+        bool allowed = k == self || (k == alias && is_aliased(x, i));
+        if (allowed || !meet(&x->views[self], &x->views[k])) continue;
+        bool input = k < x->n_in;
+        return err_set(&x->err, PROEM_INVALID,
+                       "output '%s' overlaps %s '%s' in memory; give it memory of its own%s",
+                       x->p->graph->outputs.at[i].name, input ? "input" : "output",
+                       input ? param(x, k)->name : x->p->graph->outputs.at[k - x->n_in].name,
+                       input ? ", or write `return .. in` in the graph" : "");
+    }
+    return PROEM_OK;
+}
+
+void *exec_stage_memory(struct proem_execution *x, struct exec_stage *s, int64_t bytes) {
+    const struct allocator *alloc = &x->p->c->alloc;
+    if (s->data == NULL || s->size < (size_t)bytes) {
+        mem_free(alloc, s->data, s->size, 1);
+        s->data = mem_alloc(alloc, (size_t)bytes, 1);
+        s->size = s->data != NULL ? (size_t)bytes : 0;
+    }
+    if (s->data == NULL) err_nomem(&x->err);
+    return s->data;
+}
+
+/* Outputs that are an input's memory get memory of their own for the run. */
+static enum proem_status stage_aliased(struct proem_execution *x) {
+    for (size_t i = 0; i < x->n_out; i++) {
+        x->stages[i].target = NULL;
+        if (!is_aliased(x, i) || x->bytes[x->n_in + i] == 0) continue;
+        TRY(exec_check_overlap(x, i));
+        struct rt_view *v = &x->views[x->n_in + i];
+        void *memory = exec_stage_memory(x, &x->stages[i], x->bytes[x->n_in + i]);
+        if (memory == NULL) return x->err.status;
+        x->stages[i].target = v->data;
+        v->data = memory;
+    }
+    return PROEM_OK;
+}
+
+static enum proem_status run_kernels(struct proem_execution *x) {
+    TRY(stage_aliased(x));
+    struct rt_fault fault;
+    struct err e = {0};
+    enum proem_status s = rt_exec_run(x->rt, x->views, &fault, &e);
+    if (s == PROEM_DATA) {
+        pthread_mutex_lock(&x->p->lock);
+        s = fault_message(x->p, &x->sizes, &fault, &x->err);
+        pthread_mutex_unlock(&x->p->lock);
+    } else if (s != PROEM_OK) {
+        x->err = e;
+    }
+    for (size_t i = 0; i < x->n_out && s == PROEM_OK; i++) {
+        if (x->stages[i].target != NULL)
+            memcpy(x->stages[i].target, x->stages[i].data, (size_t)x->bytes[x->n_in + i]);
+    }
+    return s;
+}
+
+enum proem_status proem_run(proem_execution *x, const DLTensor *const *in, size_t n_in,
+                            DLTensor *const *out, size_t n_out) {
+    if (x == NULL) return PROEM_INVALID;
+    err_clear(&x->err);
+    TRY(prepare(x, in, n_in));
+    TRY(bind_views(x, in, out, n_out));
+    return x->rt != NULL ? run_kernels(x) : exec_run_reference(x);
+}
