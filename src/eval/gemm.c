@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * In: two matrices as views with intervals. Out: their product in f64, rounded, with intervals.
  *
- * A tile of the result is a set of passes over K, each a product of two matrices of doubles decoded
- * on the fly: the values; the magnitudes (for the bound of summation in f32); and, if an operand is
- * not exact, midpoints and radii (midpoint-radius arithmetic: S. M. Rump, "Fast and parallel
- * interval arithmetic", BIT 39, 1999). B is packed in blocks of KB x NB; the innermost loop has a
- * constant length. An element's sum runs over k in one order, whatever the tiling or the number of
- * threads.
+ * A tile of the result is several products of matrices of doubles decoded on the fly: the values;
+ * the magnitudes (for the bound of summation in f32); and, if an operand is not exact, midpoints
+ * and radii (midpoint-radius arithmetic: S. M. Rump, "Fast and parallel interval arithmetic", BIT
+ * 39, 1999). B is packed in blocks of KB x NB; the innermost loop has a constant length. An
+ * element's sum runs over k in one order, whatever the tiling or the number of threads.
  */
 #include "eval/gemm.h"
 
@@ -14,7 +13,7 @@
 #define KB 256
 #define MB 128
 
-enum part { PART_VALUE, PART_MID, PART_ABS_MID, PART_RAD, PART_MAG, PART_SUP };
+enum part { PART_VALUE, PART_MID, PART_ABS_MID, PART_RAD, PART_MAG, PART_SUP, PART_COUNT };
 enum { SUM_VALUE, SUM_MAG, SUM_MID, SUM_RAD, SUM_COUNT };
 
 struct pass {
@@ -23,10 +22,11 @@ struct pass {
 };
 
 struct gemm_slot {
-    double b[KB * NB];
-    double a[KB];
+    double b[PART_COUNT][KB * NB]; /* a block of b, a part each */
+    double a[PART_COUNT][KB];      /* of one row of a */
     double lo[KB], hi[KB];
     double sum[SUM_COUNT][MB * NB];
+    double grid_a[MB], grid_b[NB];     /* common grid of a row, of a column; 0: not exact */
     int64_t int_a[MB], int_b[MB * NB]; /* for integers beyond 8 bits */
     uint64_t int_sum[MB * NB];
 };
@@ -43,8 +43,7 @@ struct gemm_engine {
     struct gemm_slot *slots;
     const struct gemm *g; /* the running problem */
     int64_t m, n, k;
-    double *grid_a, *grid_b; /* common grid of each row of a and column of b; 0: not exact */
-    int64_t grid_a_cap, grid_b_cap;
+    bool need_a[PART_COUNT], need_b[PART_COUNT];
 };
 
 /* ---- decoding -------------------------------------------------------------------------------- */
@@ -63,21 +62,33 @@ static void mid_rad(double lo, double hi, double *mid, double *rad) {
     }
 }
 
-static void read_part(const struct tensor *t, int64_t start, int64_t n, enum part part, double *lo,
-                      double *hi, double *out) {
-    if (part == PART_VALUE || part == PART_MAG) {
-        read_doubles(t, start, n, part == PART_MAG ? CH_MAG : -1, out);
-        return;
+/* Decode n elements into the parts that are needed; lower `grid[i * step]` to what element i needs.
+ */
+static void read_parts(const struct gemm_engine *e, const struct tensor *t, int64_t start,
+                       int64_t n, const bool *need, struct gemm_slot *s, double *const *part,
+                       double *grid, int step) {
+    read_doubles(t, start, n, -1, part[PART_VALUE]);
+    if (!e->track) return;
+    if (need[PART_MAG]) read_doubles(t, start, n, CH_MAG, part[PART_MAG]);
+    const double *lo = part[PART_VALUE], *hi = lo;
+    if (!tensor_exact(t)) {
+        read_doubles(t, start, n, CH_LO, s->lo);
+        read_doubles(t, start, n, CH_HI, s->hi);
+        lo = s->lo;
+        hi = s->hi;
     }
-    read_doubles(t, start, n, CH_LO, lo);
-    read_doubles(t, start, n, CH_HI, hi);
+    for (int64_t i = 0; i < n; i++) {
+        double g = lo[i] == hi[i] ? grid_of(lo[i]) : 0;
+        if (g < grid[i * step]) grid[i * step] = g;
+    }
+    if (!e->loose) return;
     for (int64_t i = 0; i < n; i++) {
         double mid, rad;
         mid_rad(lo[i], hi[i], &mid, &rad);
-        out[i] = part == PART_MID       ? mid
-                 : part == PART_RAD     ? rad
-                 : part == PART_ABS_MID ? fabs(mid)
-                                        : fabs(mid) + rad;
+        part[PART_MID][i] = mid;
+        part[PART_ABS_MID][i] = fabs(mid);
+        part[PART_RAD][i] = rad;
+        part[PART_SUP][i] = fabs(mid) + rad;
     }
 }
 
@@ -90,33 +101,58 @@ static void add_rows4(double *restrict c, const double *restrict b, const double
     }
 }
 
-static void pack_b(const struct gemm_engine *e, struct gemm_slot *s, enum part part, int64_t k0,
-                   int64_t kn, int64_t n0, int64_t nn) {
+static void pack_b(const struct gemm_engine *e, struct gemm_slot *s, int64_t k0, int64_t kn,
+                   int64_t n0, int64_t nn) {
+    double *part[PART_COUNT];
     for (int64_t k = 0; k < kn; k++) {
-        double *row = s->b + k * NB;
-        read_part(&e->g->b, (k0 + k) * e->n + n0, nn, part, s->lo, s->hi, row);
-        for (int64_t j = nn; j < NB; j++) {
-            row[j] = 0;
+        for (int p = 0; p < PART_COUNT; p++) {
+            part[p] = s->b[p] + k * NB;
+        }
+        read_parts(e, &e->g->b, (k0 + k) * e->n + n0, nn, e->need_b, s, part, s->grid_b, 1);
+        for (int p = 0; p < PART_COUNT; p++) {
+            for (int64_t j = nn; j < NB && e->need_b[p]; j++) {
+                part[p][j] = 0;
+            }
         }
     }
     int64_t padded = (kn + 3) / 4 * 4;
-    memset(s->b + kn * NB, 0, (size_t)((padded - kn) * NB) * sizeof(double));
+    for (int p = 0; p < PART_COUNT; p++) {
+        memset(s->b[p] + kn * NB, 0, (size_t)((padded - kn) * NB) * sizeof(double));
+    }
 }
 
-static void run_pass(const struct gemm_engine *e, struct gemm_slot *s, const struct pass *p,
-                     int64_t m0, int64_t mn, int64_t n0, int64_t nn) {
-    double *sum = s->sum[p->sum];
+static void add_row(const struct gemm_engine *e, struct gemm_slot *s, int64_t row, int64_t i,
+                    int64_t k0, int64_t kn) {
+    double *part[PART_COUNT];
+    for (int p = 0; p < PART_COUNT; p++) {
+        part[p] = s->a[p];
+        for (int64_t k = kn; k % 4 != 0; k++) {
+            part[p][k] = 0;
+        }
+    }
+    read_parts(e, &e->g->a, row * e->k + k0, kn, e->need_a, s, part, &s->grid_a[i], 0);
+    for (int p = 0; p < e->n_passes; p++) {
+        const double *a = s->a[e->pass[p].a], *b = s->b[e->pass[p].b];
+        double *sum = s->sum[e->pass[p].sum] + i * NB;
+        for (int64_t k = 0; k < kn; k += 4) {
+            add_rows4(sum, b + k * NB, a + k);
+        }
+    }
+}
+
+static void float_tile(const struct gemm_engine *e, struct gemm_slot *s, int64_t m0, int64_t mn,
+                       int64_t n0, int64_t nn) {
+    for (int i = 0; i < MB; i++) {
+        s->grid_a[i] = INF;
+    }
+    for (int j = 0; j < NB; j++) {
+        s->grid_b[j] = INF;
+    }
     for (int64_t k0 = 0; k0 < e->k; k0 += KB) {
         int64_t kn = e->k - k0 < KB ? e->k - k0 : KB;
-        pack_b(e, s, p->b, k0, kn, n0, nn);
+        pack_b(e, s, k0, kn, n0, nn);
         for (int64_t i = 0; i < mn; i++) {
-            read_part(&e->g->a, (m0 + i) * e->k + k0, kn, p->a, s->lo, s->hi, s->a);
-            for (int64_t k = kn; k % 4 != 0; k++) {
-                s->a[k] = 0;
-            }
-            for (int64_t k = 0; k < kn; k += 4) {
-                add_rows4(sum + i * NB, s->b + k * NB, s->a + k);
-            }
+            add_row(e, s, m0 + i, i, k0, kn);
         }
     }
 }
@@ -191,7 +227,7 @@ static void store_float(const struct gemm_engine *e, const struct gemm_slot *s, 
     elem_store(out->dtype, out->store->data, at, (union scalar){.f = rounded});
     if (!e->track) return;
     double mid = e->loose ? s->sum[SUM_MID][i] : value, rad = e->loose ? s->sum[SUM_RAD][i] : 0;
-    double grid = e->grid_a[row] * e->grid_b[col];
+    double grid = s->grid_a[i / NB] * s->grid_b[i % NB];
     if (isnan(grid)) grid = 0; /* 0 * inf: one side is not exact, the other all zeros */
     struct iv r = dot_range(e->wide, mid, rad, s->sum[SUM_MAG][i], (double)e->k, grid);
     if (has_bias) {
@@ -232,82 +268,18 @@ static void tiles(void *user, int64_t begin, int64_t end, int slot) {
         for (int c = 0; c < SUM_COUNT; c++) {
             memset(s->sum[c], 0, (size_t)(mn * NB) * sizeof(double));
         }
-        for (int p = 0; p < e->n_passes; p++) {
-            run_pass(e, s, &e->pass[p], m0, mn, n0, nn);
-        }
+        if (e->n_passes > 0) float_tile(e, s, m0, mn, n0, nn);
         if (e->wide_int) int_tile(e, s, m0, mn, n0, nn);
         finish_tile(e, s, m0, mn, n0, nn);
     }
-}
-
-/* ---- grids ----------------------------------------------------------------------------------- */
-
-static double least_grid(const double *lo, const double *hi, int64_t n, double g) {
-    for (int64_t i = 0; i < n; i++) {
-        double x = lo[i] == hi[i] ? grid_of(lo[i]) : 0;
-        g = x < g ? x : g;
-    }
-    return g;
-}
-
-static void grid_rows(void *user, int64_t begin, int64_t end, int slot) {
-    const struct gemm_engine *e = user;
-    struct gemm_slot *s = &e->slots[slot];
-    for (int64_t i = begin; i < end; i++) {
-        double g = INF;
-        for (int64_t k = 0; k < e->k && g > 0; k += KB) {
-            int64_t n = e->k - k < KB ? e->k - k : KB;
-            read_doubles(&e->g->a, i * e->k + k, n, CH_LO, s->lo);
-            read_doubles(&e->g->a, i * e->k + k, n, CH_HI, s->hi);
-            g = least_grid(s->lo, s->hi, n, g);
-        }
-        e->grid_a[i] = g;
-    }
-}
-
-static void grid_columns(void *user, int64_t begin, int64_t end, int slot) {
-    const struct gemm_engine *e = user;
-    struct gemm_slot *s = &e->slots[slot];
-    for (int64_t n0 = begin; n0 < end; n0 += KB) {
-        int64_t nn = end - n0 < KB ? end - n0 : KB;
-        for (int64_t j = 0; j < nn; j++) {
-            e->grid_b[n0 + j] = INF;
-        }
-        for (int64_t k = 0; k < e->k; k++) {
-            read_doubles(&e->g->b, k * e->n + n0, nn, CH_LO, s->lo);
-            if (tensor_exact(&e->g->b)) {
-                memcpy(s->hi, s->lo, (size_t)nn * sizeof(double));
-            } else {
-                read_doubles(&e->g->b, k * e->n + n0, nn, CH_HI, s->hi);
-            }
-            for (int64_t j = 0; j < nn; j++) {
-                double x = s->lo[j] == s->hi[j] ? grid_of(s->lo[j]) : 0;
-                if (x < e->grid_b[n0 + j]) e->grid_b[n0 + j] = x;
-            }
-        }
-    }
-}
-
-static enum proem_status grids(struct gemm_engine *e) {
-    struct arena *a = &e->ev->scratch;
-    if (e->m > e->grid_a_cap) {
-        e->grid_a = ARENA_NEW(a, double, (size_t)e->m);
-        e->grid_a_cap = e->m;
-    }
-    if (e->n > e->grid_b_cap) {
-        e->grid_b = ARENA_NEW(a, double, (size_t)e->n);
-        e->grid_b_cap = e->n;
-    }
-    if (e->grid_a == NULL || e->grid_b == NULL) return err_nomem(e->ev->err);
-    parallel_ranges(e->ev, e->m, 1, grid_rows, e);
-    parallel_ranges(e->ev, e->n, KB, grid_columns, e);
-    return PROEM_OK;
 }
 
 /* ---- the engine ------------------------------------------------------------------------------ */
 
 static void add_pass(struct gemm_engine *e, enum part a, enum part b, int sum) {
     e->pass[e->n_passes++] = (struct pass){a, b, sum};
+    e->need_a[a] = true;
+    e->need_b[b] = true;
 }
 
 enum proem_status gemm_prepare(struct ev *ev, const struct tensor *a, const struct tensor *b,
@@ -345,7 +317,6 @@ enum proem_status gemm_run(struct gemm_engine *e, const struct gemm *g) {
     e->k = g->a.shape[1];
     e->n = g->b.shape[1];
     if (e->m == 0 || e->n == 0) return PROEM_OK;
-    if (e->track && !e->is_int) TRY(grids(e));
     int64_t count = ((e->m - 1) / MB + 1) * ((e->n - 1) / NB + 1);
     /* results below a byte share bytes: one thread */
     parallel_ranges(e->ev, count, dtype_is_subbyte(g->out->dtype) ? count : 1, tiles, e);

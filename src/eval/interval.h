@@ -93,9 +93,12 @@ static inline double grid_of(double x) {
     uint64_t b;
     memcpy(&b, &x, sizeof b);
     uint64_t e = (b >> 52) & 2047, m = b & (((uint64_t)1 << 52) - 1);
-    if (e == 2047) return 0;
-    m |= e != 0 ? (uint64_t)1 << 52 : 0;
-    return ldexp((double)(m & (0 - m)), (int)(e != 0 ? e : 1) - 1075);
+    if (e == 2047 || e <= 52) return 0; /* below 2^-970 nothing is claimed */
+    m |= (uint64_t)1 << 52;
+    uint64_t unit = (e - 52) << 52; /* the bits of 2^(e - 1075), one unit of m */
+    double u;
+    memcpy(&u, &unit, sizeof u);
+    return (double)(int64_t)(m & (0 - m)) * u;
 }
 
 /* Add the error of computing in `wide` (f32 or f64) with `ulp` ulp at most; 0: correctly rounded,

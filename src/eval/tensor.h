@@ -39,8 +39,9 @@ struct tensor {
     struct store *store; /* NULL: an optional operand that is missing */
 };
 
-#define BLOCK 512 /* elements decoded at a time; a multiple of 8, so that blocks own whole bytes   \
-                   */
+#define BLOCK                                                                                      \
+    512 /* elements decoded at a time; a multiple of 8, so that blocks own whole bytes             \
+         */
 
 struct cells {
     double f[BLOCK];  /* values, when the dtype is a float */
