@@ -35,7 +35,8 @@ static enum proem_status add_store(struct sched *s, struct cluster *c, value_id 
     return VEC_PUSH(s->arena, &c->kernel->stores, st) ? PROEM_OK : fail(s);
 }
 
-/* ---- matmul and reduction ---------------------------------------------------------------------- */
+/* ---- matmul and reduction ----------------------------------------------------------------------
+ */
 
 /* An operand as it enters the product: rounded once to the dtype that the graph declares there, in
  * the lanes that accumulate. */
@@ -50,6 +51,12 @@ static fn_id dot_operand(struct sched *s, struct fn_env *env, value_id v, const 
     return fn_convert(s->plan->fns, f, acc);
 }
 
+/* Sizes of the program, not of one run: a symbol stays unknown. */
+static int64_t const_or_unknown(const struct sched *s, sx e) {
+    int64_t v;
+    return sx_is_const(s->sp, e, &v) ? v : -1;
+}
+
 static enum proem_status build_matmul(struct sched *s, struct cluster *c, struct fn_env *env) {
     struct kernel *k = c->kernel;
     const struct node *n = graph_node(s->g, c->anchor);
@@ -59,6 +66,12 @@ static enum proem_status build_matmul(struct sched *s, struct cluster *c, struct
     k->n_b = 1;
     k->a = dot_operand(s, env, n->in[0], ax.a, db, k->acc);
     k->b[0] = dot_operand(s, env, n->in[1], ax.b, da, k->acc);
+    struct tile_problem tp = {.acc = k->acc, .one_order = s->opt->prec == PREC_EAGER};
+    tp.Z = const_or_unknown(s, k->Z);
+    tp.M = const_or_unknown(s, k->M);
+    tp.N = const_or_unknown(s, k->N);
+    tp.K = const_or_unknown(s, k->K);
+    k->tile = tile_matmul(&tp, s->opt->device);
     return k->a != 0 && k->b[0] != 0 ? PROEM_OK : fail(s);
 }
 
@@ -122,7 +135,8 @@ static enum proem_status build_held(struct sched *s, struct cluster *c) {
     return PROEM_OK;
 }
 
-/* ---- pointwise --------------------------------------------------------------------------------- */
+/* ---- pointwise ---------------------------------------------------------------------------------
+ */
 
 struct linear_test {
     struct sched *s;
@@ -133,7 +147,8 @@ struct linear_test {
 static sx offset_of(struct sched *s, value_id tensor, int rank, const sx *idx) {
     const struct value *v = graph_value(s->g, tensor);
     sx lin = sx_const(s->sp, 0);
-    for (int i = 0; i < rank; i++) lin = sx_add(s->sp, sx_mul(s->sp, lin, v->dims[i]), idx[i]);
+    for (int i = 0; i < rank; i++)
+        lin = sx_add(s->sp, sx_mul(s->sp, lin, v->dims[i]), idx[i]);
     return lin;
 }
 
@@ -184,7 +199,8 @@ static enum proem_status build_pointwise(struct sched *s, struct cluster *c) {
     return pointwise_stores(s, c);
 }
 
-/* ---- scatter, scan, sort ----------------------------------------------------------------------- */
+/* ---- scatter, scan, sort -----------------------------------------------------------------------
+ */
 
 /* Rows of everything but `axis`: k->z over the others, `at` along it. Fills coord. */
 static void line_coords(struct sched *s, struct kernel *k, const struct value *v, int axis, sx at,
@@ -199,7 +215,8 @@ static void line_coords(struct sched *s, struct kernel *k, const struct value *v
         k->z = sx_var(s->sp, "z", k->Z);
     }
     coords_of_linear(s->sp, k->z, n, others, oc);
-    for (int i = 0, j = 0; i < v->rank; i++) coord[i] = i == axis ? at : oc[j++];
+    for (int i = 0, j = 0; i < v->rank; i++)
+        coord[i] = i == axis ? at : oc[j++];
 }
 
 static fn_id wrapped(struct sched *s, fn_id f, sx n) {
@@ -222,9 +239,12 @@ static void scatter_coords(struct sched *s, struct cluster *c, const sx *line, s
     k->n = sx_var(s->sp, "n", k->N);
     coords_of_linear(s->sp, k->n, index->rank, index->dims, ic);
     int r = 0;
-    for (int i = 0; i < axis; i++) sc[r++] = line[i];
-    for (int i = 0; i < index->rank; i++) sc[r++] = ic[i];
-    for (int i = axis + 1; i < base->rank; i++) sc[r++] = line[i];
+    for (int i = 0; i < axis; i++)
+        sc[r++] = line[i];
+    for (int i = 0; i < index->rank; i++)
+        sc[r++] = ic[i];
+    for (int i = axis + 1; i < base->rank; i++)
+        sc[r++] = line[i];
 }
 
 static enum proem_status build_scatter(struct sched *s, struct cluster *c) {
@@ -299,15 +319,18 @@ static enum proem_status build_line(struct sched *s, struct cluster *c) {
     return PROEM_OK;
 }
 
-/* ---- order, reads, checks ---------------------------------------------------------------------- */
+/* ---- order, reads, checks ----------------------------------------------------------------------
+ */
 
 static enum proem_status launch_order(struct sched *s) {
     size_t n = s->clusters.n, done = 0, active = 0;
     bits ready = bits_new(s), placed = bits_new(s);
     if (ready == NULL || placed == NULL) return err_nomem(s->err);
     for (size_t i = 0; i < n; i++) {
-        if (s->clusters.at[i]->active) active++;
-        else bits_set(ready, (int)i);
+        if (s->clusters.at[i]->active)
+            active++;
+        else
+            bits_set(ready, (int)i);
     }
     while (done < active) {
         size_t before = done;
@@ -346,8 +369,11 @@ static enum proem_status build_checks(struct sched *s) {
         }
         if (first < 0) continue;
         const struct value *v = graph_value(s->g, c->value);
-        struct plan_check pc = {.kind = c->kind, .value = c->value, .user = c->user,
-                                .bound = c->bound, .kernel = first};
+        struct plan_check pc = {.kind = c->kind,
+                                .value = c->value,
+                                .user = c->user,
+                                .bound = c->bound,
+                                .kernel = first};
         sx coord[MAX_RANK];
         pc.N = dims_product(s->sp, v->rank, v->dims);
         pc.n = sx_var(s->sp, "n", pc.N);
@@ -366,10 +392,14 @@ enum proem_status sched_build(struct sched *s) {
     for (size_t i = 0; i < s->clusters.n; i++) {
         struct cluster *c = s->clusters.at[i];
         if (!c->active) continue;
-        if (holds(c)) TRY(build_held(s, c));
-        else if (c->kind == KERNEL_POINTWISE) TRY(build_pointwise(s, c));
-        else if (c->kind == KERNEL_SCATTER) TRY(build_scatter(s, c));
-        else TRY(build_line(s, c));
+        if (holds(c))
+            TRY(build_held(s, c));
+        else if (c->kind == KERNEL_POINTWISE)
+            TRY(build_pointwise(s, c));
+        else if (c->kind == KERNEL_SCATTER)
+            TRY(build_scatter(s, c));
+        else
+            TRY(build_line(s, c));
     }
     TRY(launch_order(s));
     return build_checks(s);

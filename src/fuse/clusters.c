@@ -58,14 +58,16 @@ void cluster_depend(struct sched *s, int c, bits prov) {
 
 sx dims_product(struct sx_pool *sp, int rank, const sx *dims) {
     sx p = sx_const(sp, 1);
-    for (int i = 0; i < rank; i++) p = sx_mul(sp, p, dims[i]);
+    for (int i = 0; i < rank; i++)
+        p = sx_mul(sp, p, dims[i]);
     return p;
 }
 
 void coords_of_linear(struct sx_pool *sp, sx lin, int rank, const sx *dims, sx *coord) {
     int first = 0; /* the outermost dim with more than one element needs no % */
     int64_t d;
-    while (first < rank - 1 && sx_is_const(sp, dims[first], &d) && d == 1) first++;
+    while (first < rank - 1 && sx_is_const(sp, dims[first], &d) && d == 1)
+        first++;
     for (int i = rank - 1; i >= 0; i--) {
         bool single = sx_is_const(sp, dims[i], &d) && d <= 1;
         if (single) {
@@ -108,8 +110,10 @@ static void matmul_dims(struct sched *s, const struct node *n, struct matmul_dim
     *d = (struct matmul_dims){.batch = c->rank - (a->rank >= 2) - (b->rank >= 2)};
     batch_sides(s, n, d->batch, d->with_m);
     for (int i = 0; i < d->batch; i++) {
-        if (d->with_m[i]) d->m[d->n_m++] = c->dims[i];
-        else d->z[d->n_z++] = c->dims[i];
+        if (d->with_m[i])
+            d->m[d->n_m++] = c->dims[i];
+        else
+            d->z[d->n_z++] = c->dims[i];
     }
     if (a->rank >= 2) d->m[d->n_m++] = a->dims[a->rank - 2];
 }
@@ -136,7 +140,8 @@ void matmul_axes(struct sched *s, const struct node *n, sx z, sx m, sx nn, sx k,
     coords_of_linear(s->sp, z, d.n_z, d.z, zc);
     coords_of_linear(s->sp, m, d.n_m, d.m, mc);
     int iz = 0, im = 0;
-    for (int i = 0; i < d.batch; i++) batch[i] = d.with_m[i] ? mc[im++] : zc[iz++];
+    for (int i = 0; i < d.batch; i++)
+        batch[i] = d.with_m[i] ? mc[im++] : zc[iz++];
     sx zero = sx_const(s->sp, 0);
     int ra = a->rank >= 2 ? a->rank - 2 : 0, rb = b->rank >= 2 ? b->rank - 2 : 0;
     for (int i = 0; i < ra; i++) {
@@ -145,7 +150,8 @@ void matmul_axes(struct sched *s, const struct node *n, sx z, sx m, sx nn, sx k,
     for (int i = 0; i < rb; i++) {
         out->b[i] = dim_is_one(s, b->dims[i]) ? zero : batch[d.batch - rb + i];
     }
-    for (int i = 0; i < d.batch; i++) out->c[i] = batch[i];
+    for (int i = 0; i < d.batch; i++)
+        out->c[i] = batch[i];
     int c = d.batch;
     if (a->rank >= 2) {
         out->a[a->rank - 2] = mc[d.n_m - 1];
@@ -277,8 +283,8 @@ static enum proem_status new_matmul(struct sched *s, node_id id) {
     k->n = sx_var(s->sp, "n", k->N);
     k->k = sx_var(s->sp, "k", k->K);
     matmul_axes(s, n, k->z, k->m, k->n, k->k, &ax);
-    k->acc = contraction_acc(graph_value(s->g, n->in[0])->dtype,
-                             graph_value(s->g, n->in[1])->dtype);
+    k->acc =
+        contraction_acc(graph_value(s->g, n->in[0])->dtype, graph_value(s->g, n->in[1])->dtype);
     fn_id acc = finished(s, 0, k->acc, graph_value(s->g, n->out)->dtype);
     if (acc == 0 || !hold(s, c, n->out, ax.c, NULL, acc)) return err_nomem(s->err);
     return PROEM_OK;
@@ -306,8 +312,10 @@ static int result_coords(const struct sched *s, const struct node *n, const stru
     const struct value *out = graph_value(s->g, n->out);
     int r = 0;
     for (int i = 0; i < c->rank; i++) {
-        if (!c->reduced[i]) pos[r++] = c->coord[i];
-        else if (out->rank == c->rank) pos[r++] = sx_const(s->sp, 0);
+        if (!c->reduced[i])
+            pos[r++] = c->coord[i];
+        else if (out->rank == c->rank)
+            pos[r++] = sx_const(s->sp, 0);
     }
     return r;
 }
@@ -412,8 +420,10 @@ static enum proem_status new_reduction(struct sched *s, node_id id) {
     int nr = 0, nc = 0;
     for (int i = 0; i < in->rank; i++) {
         c->dims[i] = in->dims[i];
-        if (c->reduced[i]) col[nc++] = in->dims[i];
-        else row[nr++] = in->dims[i];
+        if (c->reduced[i])
+            col[nc++] = in->dims[i];
+        else
+            row[nr++] = in->dims[i];
     }
     k->Z = dims_product(s->sp, nr, row);
     k->K = dims_product(s->sp, nc, col);
@@ -456,8 +466,8 @@ static int epilogue_operand(struct sched *s, const struct cluster *c, const stru
         bool whole = true; /* u is not broadcast */
         for (int j = 0; j < out->rank; j++) {
             int at = j - (out->rank - val->rank);
-            whole = whole && (at >= 0 ? val->dims[at] == out->dims[j]
-                                      : dim_is_one(s, out->dims[j]));
+            whole =
+                whole && (at >= 0 ? val->dims[at] == out->dims[j] : dim_is_one(s, out->dims[j]));
         }
         if (!whole || s->v[u].f == 0) return -1;
         if (found < 0 || graph_value(s->g, n->in[found])->rank < val->rank) found = i;
@@ -532,8 +542,10 @@ static void absorb(struct sched *s, const struct node *n) {
     if (last < 0) return;
     struct cluster *c = s->clusters.at[last];
     if (c->kind != KERNEL_MATMUL && c->kind != KERNEL_REDUCTION) return;
-    if (op_is_view(n->op)) absorb_view(s, c, n);
-    else absorb_operator(s, c, n);
+    if (op_is_view(n->op))
+        absorb_view(s, c, n);
+    else
+        absorb_operator(s, c, n);
 }
 
 static enum proem_status provenance(struct sched *s, node_id id) {
@@ -556,11 +568,16 @@ static enum proem_status provenance(struct sched *s, node_id id) {
 static enum proem_status anchor(struct sched *s, node_id id) {
     const struct node *n = graph_node(s->g, id);
     size_t before = s->clusters.n;
-    if (n->op == OP_MATMUL) TRY(new_matmul(s, id));
-    else if (is_reduction(n->op)) TRY(new_reduction(s, id));
-    else if (n->op == OP_CUMSUM) TRY(new_opaque(s, id, KERNEL_SCAN));
-    else if (n->op == OP_TOPK || n->op == OP_ARGSORT) TRY(new_opaque(s, id, KERNEL_SORT));
-    else TRY(new_opaque(s, id, KERNEL_SCATTER));
+    if (n->op == OP_MATMUL)
+        TRY(new_matmul(s, id));
+    else if (is_reduction(n->op))
+        TRY(new_reduction(s, id));
+    else if (n->op == OP_CUMSUM)
+        TRY(new_opaque(s, id, KERNEL_SCAN));
+    else if (n->op == OP_TOPK || n->op == OP_ARGSORT)
+        TRY(new_opaque(s, id, KERNEL_SORT));
+    else
+        TRY(new_opaque(s, id, KERNEL_SCATTER));
     if (s->clusters.n == before) return PROEM_OK; /* joined an earlier cluster */
     for (int i = 0; i < n->n_in; i++) {
         if (n->in[i] != 0) cluster_depend(s, (int)before, s->v[n->in[i]].prov);
@@ -572,8 +589,10 @@ enum proem_status sched_clusters(struct sched *s) {
     for (node_id id = 1; id < s->g->nodes.n; id++) {
         const struct node *n = graph_node(s->g, id);
         if (n->op != OP_PARAM && s->v[n->out].live) {
-            if (op_is_map(n->op)) absorb(s, n);
-            else TRY(anchor(s, id));
+            if (op_is_map(n->op))
+                absorb(s, n);
+            else
+                TRY(anchor(s, id));
         }
         TRY(provenance(s, id));
     }

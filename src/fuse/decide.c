@@ -30,7 +30,8 @@ int64_t value_bytes(const struct sched *s, value_id v) {
     return n < 0 ? -1 : dtype_bytes(graph_value(s->g, v)->dtype, n);
 }
 
-/* ---- the model of storing against recomputing -------------------------------------------------- */
+/* ---- the model of storing against recomputing --------------------------------------------------
+ */
 
 struct work {
     double ops;   /* simple operations for one element, all producers inlined */
@@ -70,7 +71,8 @@ struct costs {
 
 static int bits_count(bits b, size_t words) {
     int n = 0;
-    for (size_t i = 0; i < words; i++) n += __builtin_popcountll(b[i]);
+    for (size_t i = 0; i < words; i++)
+        n += __builtin_popcountll(b[i]);
     return n;
 }
 
@@ -89,16 +91,17 @@ static struct costs store_costs(const struct sched *s, value_id v, const struct 
     if (s->opt->assume_bandwidth) bandwidth /= 8;
     double compute = count * w[v].ops / ops, leaves = w[v].bytes / bandwidth;
     return (struct costs){.inlined = users * (ratio * compute + leaves),
-                          .stored = LAUNCH_SECONDS + compute + leaves +
-                                    bytes * (1 + users) / bandwidth};
+                          .stored =
+                              LAUNCH_SECONDS + compute + leaves + bytes * (1 + users) / bandwidth};
 }
 
-/* ---- consumers --------------------------------------------------------------------------------- */
+/* ---- consumers ---------------------------------------------------------------------------------
+ */
 
 struct decide {
     struct sched *s;
     struct work *work;
-    VEC(node_id) *users_of; /* nodes that take a value, by value */
+    VEC(node_id) * users_of; /* nodes that take a value, by value */
 };
 
 /* Is some edge from v, through views, one that may not be fused? */
@@ -136,7 +139,8 @@ static double broadcast_ratio(const struct decide *d, value_id v, value_id throu
     return most;
 }
 
-/* ---- storing ----------------------------------------------------------------------------------- */
+/* ---- storing -----------------------------------------------------------------------------------
+ */
 
 static void use_inputs(struct sched *s, const struct node *n, bits users) {
     for (int i = 0; i < n->n_in; i++) {
@@ -214,8 +218,7 @@ static void store_in(struct sched *s, value_id v, int owner, const char *rule, c
     }
 }
 
-static enum proem_status store_map(struct sched *s, value_id v, const char *rule,
-                                   const char *why) {
+static enum proem_status store_map(struct sched *s, value_id v, const char *rule, const char *why) {
     int owner = reduction_for(s, v);
     if (owner < 0) owner = pointwise_for(s, v);
     if (owner < 0) TRY(new_pointwise(s, v, &owner));
@@ -225,10 +228,11 @@ static enum proem_status store_map(struct sched *s, value_id v, const char *rule
     return PROEM_OK;
 }
 
-/* ---- decisions --------------------------------------------------------------------------------- */
+/* ---- decisions ---------------------------------------------------------------------------------
+ */
 
-/* A value that a cluster holds and somebody outside wants: can the outside recompute it from the one
- * operand in the region, which is stored anyway or smaller? */
+/* A value that a cluster holds and somebody outside wants: can the outside recompute it from the
+ * one operand in the region, which is stored anyway or smaller? */
 static bool push_back(const struct decide *d, value_id v) {
     const struct sched *s = d->s;
     const struct node *n = graph_def(s->g, v);
@@ -276,8 +280,10 @@ static void decide_held(struct decide *d, value_id v) {
         use_inputs(s, n, st->users);
         return;
     }
-    if (st->is_output) store_in(s, v, c, "output", "it is an output of the graph");
-    else if (outside) store_in(s, v, c, "result", "another kernel reads the finished result");
+    if (st->is_output)
+        store_in(s, v, c, "output", "it is an output of the graph");
+    else if (outside)
+        store_in(s, v, c, "result", "another kernel reads the finished result");
     if (st->stored || inside) {
         s->clusters.at[c]->active = true;
         use_inputs_by(s, n, c);

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* ---- bytes ------------------------------------------------------------------------------------- */
+/* ---- bytes -------------------------------------------------------------------------------------
+ */
 
 static bool size_of(const struct sched *s, sx e, int64_t *out) {
     if (e == 0) {
@@ -42,8 +43,10 @@ static void touch(void *user, fn_id f) {
         }
         int64_t size;
         if (!depends) continue;
-        if (size_of(s, extent[i], &size)) reach *= (double)size;
-        else known = false;
+        if (size_of(s, extent[i], &size))
+            reach *= (double)size;
+        else
+            known = false;
     }
     int64_t all = value_bytes(s, n->tensor);
     int64_t bytes = all;
@@ -57,9 +60,12 @@ static void touch(void *user, fn_id f) {
 static void walk_kernel(struct sched *s, const struct kernel *k, fn_visit visit, void *user) {
     struct fn_pool *p = s->plan->fns;
     const fn_id own[] = {k->a, k->b[0], k->b[1], k->b[2], k->b[3], k->base, k->index, k->src};
-    for (size_t i = 0; i < COUNT_OF(own); i++) fn_walk(p, own[i], visit, user);
-    for (int i = 0; i < k->n_pass; i++) fn_walk(p, k->pass[i].f, visit, user);
-    for (size_t i = 0; i < k->stores.n; i++) fn_walk(p, k->stores.at[i].f, visit, user);
+    for (size_t i = 0; i < COUNT_OF(own); i++)
+        fn_walk(p, own[i], visit, user);
+    for (int i = 0; i < k->n_pass; i++)
+        fn_walk(p, k->pass[i].f, visit, user);
+    for (size_t i = 0; i < k->stores.n; i++)
+        fn_walk(p, k->stores.at[i].f, visit, user);
 }
 
 static enum proem_status kernel_bytes(struct sched *s, struct kernel *k) {
@@ -73,20 +79,25 @@ static enum proem_status kernel_bytes(struct sched *s, struct kernel *k) {
     for (value_id v = 1; v < n; v++) {
         if (!t.seen[v]) continue;
         if (!VEC_PUSH(s->arena, &k->reads, v)) return err_nomem(s->err);
-        if (t.bytes[v] < 0 || k->bytes_read < 0) k->bytes_read = -1;
-        else k->bytes_read += t.bytes[v];
+        if (t.bytes[v] < 0 || k->bytes_read < 0)
+            k->bytes_read = -1;
+        else
+            k->bytes_read += t.bytes[v];
     }
     for (size_t i = 0; i < k->stores.n; i++) {
         int64_t b = value_bytes(s, k->stores.at[i].value);
-        if (b < 0 || k->bytes_written < 0) k->bytes_written = -1;
-        else k->bytes_written += b;
+        if (b < 0 || k->bytes_written < 0)
+            k->bytes_written = -1;
+        else
+            k->bytes_written += b;
     }
     return PROEM_OK;
 }
 
 /* The value behind views. */
 static value_id behind_views(const struct graph *g, value_id v) {
-    while (op_is_view(graph_def(g, v)->op)) v = graph_def(g, v)->in[0];
+    while (op_is_view(graph_def(g, v)->op))
+        v = graph_def(g, v)->in[0];
     return v;
 }
 
@@ -112,7 +123,8 @@ static int64_t unfused_bytes(const struct sched *s) {
     for (node_id id = 1; id < g->nodes.n; id++) {
         const struct node *n = graph_node(g, id);
         value_id lowered = s->plan->low.value_of[n->out];
-        if (n->op == OP_PARAM || n->op == OP_CONST || n->op == OP_DIM || op_is_view(n->op)) continue;
+        if (n->op == OP_PARAM || n->op == OP_CONST || n->op == OP_DIM || op_is_view(n->op))
+            continue;
         if (lowered == 0 || !s->v[lowered].live) continue;
         for (int i = 0; i < n->n_in; i++) {
             if (n->in[i] == 0) continue;
@@ -126,12 +138,14 @@ static int64_t unfused_bytes(const struct sched *s) {
             int64_t whole = source_bytes(s, base), part = source_bytes(s, n->in[i]);
             add_bytes(&sum, part < whole ? part : whole);
         }
-        for (int i = 0; i < n->n_out; i++) add_bytes(&sum, source_bytes(s, n->out + (value_id)i));
+        for (int i = 0; i < n->n_out; i++)
+            add_bytes(&sum, source_bytes(s, n->out + (value_id)i));
     }
     return sum;
 }
 
-/* ---- what a kernel evaluates --------------------------------------------------------------------- */
+/* ---- what a kernel evaluates
+ * --------------------------------------------------------------------- */
 
 /* Values computed inside the loads of kernel c, from v back to what is in memory or held. */
 static void collect_inlined(struct sched *s, int c, value_id v, bool *in) {
@@ -188,7 +202,8 @@ static enum proem_status kernel_values(struct sched *s, struct cluster *c) {
     return ok ? PROEM_OK : err_nomem(s->err);
 }
 
-/* ---- edges ------------------------------------------------------------------------------------- */
+/* ---- edges -------------------------------------------------------------------------------------
+ */
 
 /* Does cluster c evaluate lowered value v (rather than load it)? */
 static bool evaluates(const struct sched *s, int c, value_id v) {
@@ -248,8 +263,8 @@ static bool together(const struct sched *s, value_id p, value_id c, node_id cons
     bool found = false;
     for (size_t i = 0; i < s->clusters.n; i++) {
         struct cluster *cl = s->clusters.at[i];
-        bool anchor = cl->anchor != 0 &&
-                      graph_node(s->g, cl->anchor)->origin == consumer_origin && cl->active;
+        bool anchor = cl->anchor != 0 && graph_node(s->g, cl->anchor)->origin == consumer_origin &&
+                      cl->active;
         if (!cl->active || (!anchor && !evaluates(s, (int)i, c))) continue;
         if (!evaluates(s, (int)i, p)) continue;
         found = true;

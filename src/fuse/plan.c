@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * plan_make: lowering, then the scheduler's steps in order (fuse/sched.h); plan_lowered: the latter.
+ * plan_make: lowering, then the scheduler's steps in order (fuse/sched.h); plan_lowered: the
+ * latter.
  */
 #include "fuse/sched.h"
 
@@ -24,9 +25,12 @@ static void mark_live(struct sched *s) {
     for (node_id id = (node_id)s->g->nodes.n; id-- > 1;) {
         const struct node *n = graph_node(s->g, id);
         bool live = false;
-        for (int i = 0; i < n->n_out; i++) live = live || s->v[n->out + (value_id)i].live;
-        for (int i = 0; i < n->n_out && live; i++) s->v[n->out + (value_id)i].live = true;
-        for (int i = 0; i < n->n_in && live; i++) s->v[n->in[i]].live = true;
+        for (int i = 0; i < n->n_out; i++)
+            live = live || s->v[n->out + (value_id)i].live;
+        for (int i = 0; i < n->n_out && live; i++)
+            s->v[n->out + (value_id)i].live = true;
+        for (int i = 0; i < n->n_in && live; i++)
+            s->v[n->in[i]].live = true;
     }
 }
 
@@ -71,17 +75,14 @@ enum proem_status plan_make(const struct graph *g, const struct plan_options *o,
 enum proem_status plan_lowered(const struct graph *g, const struct lowered *low,
                                const struct plan_options *o, struct plan *out, struct err *e) {
     *out = (struct plan){.source = g, .low = *low, .prec = o->prec};
-    struct sched s = {.plan = out,
-                      .g = out->low.graph,
-                      .opt = o,
-                      .arena = g->arena,
-                      .sp = g->sx,
-                      .err = e};
+    struct sched s = {
+        .plan = out, .g = out->low.graph, .opt = o, .arena = g->arena, .sp = g->sx, .err = e};
     s.words = (s.g->nodes.n + s.g->values.n + 63) / 64;
     s.v = ARENA_NEW(g->arena, struct value_state, s.g->values.n);
     out->fns = fn_pool_new(g->arena, g->sx);
     if (s.v == NULL || out->fns == NULL) return err_nomem(e);
-    for (value_id v = 0; v < s.g->values.n; v++) s.v[v].region = s.v[v].owner = -1;
+    for (value_id v = 0; v < s.g->values.n; v++)
+        s.v[v].region = s.v[v].owner = -1;
     mark_live(&s);
     TRY(sched_clusters(&s));
     TRY(sched_decide(&s));

@@ -7,6 +7,7 @@
 
 #include "fn/compose.h"
 #include "opt/lower.h"
+#include "tile/tile.h"
 
 enum kernel_kind {
     KERNEL_POINTWISE, /* out(z, n) = f                                     one row at a time   */
@@ -32,7 +33,7 @@ struct kernel_store {
 /* One step of a reduction kernel: accumulator number i (its position) = reduce over k of f, which
  * may use accumulators of earlier passes. */
 struct kernel_pass {
-    enum op op; /* SUM PROD MAX MIN ARGMAX ARGMIN */
+    enum op op;       /* SUM PROD MAX MIN ARGMAX ARGMIN */
     enum dtype acc;   /* dtype that accumulates: f32 f64 i64 or, for max and min, the operand's */
     enum dtype label; /* dtype of the result value */
     int level;        /* passes of one level run in the same sweep over k */
@@ -59,20 +60,20 @@ struct kernel {
     /* reduction */
     int n_pass;
     struct kernel_pass pass[MAX_PASSES];
-    /* scatter: the element of `base` (of a line, at k), of the index (at n), of the source (at n) */
+    /* scatter: the element of `base` (of a line, at k), of the index (at n), of the source (at n)
+     */
     fn_id base, index, src;
     bool add;
-    bool descending;   /* sort */
+    bool descending; /* sort */
     VEC(struct kernel_store) stores;
     /* checks to run before it: numbers in lowered.checks, and the fn of the checked value over the
      * linear coordinate n of its own space */
     VEC(int) checks;
     /* memory */
-    VEC(value_id) reads;  /* distinct stored values that it loads */
-    bool prepack[1 + MAX_B]; /* operand depends on constants alone */
+    VEC(value_id) reads;               /* distinct stored values that it loads */
+    bool prepack[1 + MAX_B];           /* operand depends on constants alone */
     int64_t bytes_read, bytes_written; /* -1 when sizes are not bound */
-    /* K order and block sizes, for explain and the generator (tile/) */
-    int mr, nv;
+    struct tile tile;                  /* matmul: how it is cut */
     /* what it evaluates, for explain: lowered values */
     VEC(value_id) prologue_a, prologue_b, epilogue;
 };
@@ -83,7 +84,7 @@ struct plan_check {
     value_id value;
     node_id user;
     sx bound;
-    sx n, N;  /* linear coordinate of the checked value's elements */
+    sx n, N; /* linear coordinate of the checked value's elements */
     fn_id f;
     int kernel;
 };
@@ -106,8 +107,8 @@ struct plan {
     VEC(struct kernel *) kernels;
     VEC(struct plan_check) checks;
     VEC(struct plan_edge) edges;
-    bool *stored;    /* by lowered value */
-    int *owner;      /* kernel that stores it, -1 */
+    bool *stored;                       /* by lowered value */
+    int *owner;                         /* kernel that stores it, -1 */
     int64_t bytes_fused, bytes_unfused; /* -1 when sizes are not bound */
 };
 

@@ -32,16 +32,16 @@ struct cluster {
 };
 
 struct value_state {
-    int region;      /* cluster that holds the value in registers, -1 */
-    sx *pos;         /* its coordinates there */
+    int region; /* cluster that holds the value in registers, -1 */
+    sx *pos;    /* its coordinates there */
     struct fn_bounds bounds;
-    fn_id f;         /* its fn there */
-    bits prov;       /* clusters that the value is computed from */
+    fn_id f;   /* its fn there */
+    bits prov; /* clusters that the value is computed from */
     bool live, stored, is_output;
-    int owner;       /* cluster or pointwise kernel that stores it; index into plan.kernels later */
+    int owner; /* cluster or pointwise kernel that stores it; index into plan.kernels later */
     const char *rule; /* why it is stored or inlined (docs/fusion.md) */
     const char *why;
-    bits users;      /* kernels that evaluate it: clusters, then pointwise kernels */
+    bits users; /* kernels that evaluate it: clusters, then pointwise kernels */
 };
 
 struct sched {
@@ -61,7 +61,8 @@ void bits_set(bits b, int i);
 bool bits_or(bits b, const uint64_t *other, size_t words); /* did b change? */
 bits bits_new(struct sched *s);
 
-/* May the edge from value u to node n be fused at all, given policy and forces? Views always may. */
+/* May the edge from value u to node n be fused at all, given policy and forces? Views always may.
+ */
 bool edge_allowed(const struct sched *s, value_id u, const struct node *n);
 struct cluster *cluster_new(struct sched *s, enum kernel_kind kind, node_id anchor);
 /* Would cluster c depending on all of `prov` close a cycle? */

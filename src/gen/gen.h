@@ -11,14 +11,15 @@
 /* How a kernel of a unit is called. */
 struct gen_kernel {
     const struct kernel *kernel;
-    const char *name;       /* C name; the kernel's position in gen_unit.kernels is its position in
-                               the unit's table */
+    const char *name; /* C name; the kernel's position in gen_unit.kernels is its position in
+                         the unit's table */
     int n_args;
-    const value_id *args;   /* lowered values whose memory pk_args.buf[] points to, in this order:
-                               loads first, then results */
-    int n_operands;         /* operands that can be packed once (all their leaves are `const`) */
+    const value_id *args; /* lowered values whose memory pk_args.buf[] points to, in this order:
+                             loads first, then results */
+    const char *symbol;   /* C name of its struct pk_kernel */
+    int n_operands;       /* operands that can be packed once (all their leaves are `const`) */
     int n_checks;
-    const int *checks;      /* plan checks in the order of pk_fault.check */
+    const int *checks; /* plan checks in the order of pk_fault.check */
 };
 
 struct gen_unit {
@@ -27,9 +28,9 @@ struct gen_unit {
     struct gen_kernel *kernels;
 };
 
-/* C for a CPU. Spreads the plan's kernels over n_units files (at most one for each kernel; the result
- * says how many), so that they can be compiled side by side. Allocated in the plan's arena, texts on
- * its allocator. */
+/* C for a CPU. Spreads the plan's kernels over n_units files (at most one for each kernel; the
+ * result says how many), so that they can be compiled side by side. Allocated in the plan's arena,
+ * texts on its allocator. */
 enum proem_status gen_c(struct plan *p, const struct device_desc *device, int n_units,
                         struct gen_unit **out, int *n_out, struct err *e);
 

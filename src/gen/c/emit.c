@@ -30,7 +30,8 @@ const char *lane_name(enum dtype d) {
     }
 }
 
-/* ---- stages ------------------------------------------------------------------------------------ */
+/* ---- stages ------------------------------------------------------------------------------------
+ */
 
 struct dep_walk {
     struct emit *e;
@@ -43,14 +44,17 @@ static void sx_deps(struct dep_walk *w, sx x) {
     enum sx_kind kind = sx_kind(sp, x);
     if (kind == SX_LOOK) w->visit(w->user, sx_key(sp, x));
     if (kind == SX_CONST || kind == SX_SYM || kind == SX_VAR || kind == SX_LOOK) return;
-    for (int i = 0; i < sx_args(sp, x); i++) sx_deps(w, sx_arg(sp, x, i));
+    for (int i = 0; i < sx_args(sp, x); i++)
+        sx_deps(w, sx_arg(sp, x, i));
 }
 
 void emit_deps(struct emit *e, fn_id f, fn_visit visit, void *user) {
     struct dep_walk w = {e, visit, user};
     const struct fn_node *n = fn_get(e->fns, f);
-    for (int i = 0; i < n->n_arg; i++) visit(user, n->arg[i]);
-    for (int i = 0; i < n->rank; i++) sx_deps(&w, n->idx[i]);
+    for (int i = 0; i < n->n_arg; i++)
+        visit(user, n->arg[i]);
+    for (int i = 0; i < n->rank; i++)
+        sx_deps(&w, n->idx[i]);
     if (n->kind == FN_INDEX || n->kind == FN_SELECT) sx_deps(&w, n->e);
     if (n->kind == FN_SELECT) {
         sx_deps(&w, n->lo);
@@ -79,12 +83,70 @@ static bool own_depends(struct emit *e, const struct fn_node *n, sx atom) {
     return n->kind == FN_SELECT && (sx_has(e->sp, n->lo, atom) || sx_has(e->sp, n->hi, atom));
 }
 
+/* Are the node's own index expressions the same all over a group of inner coordinates? */
+static bool same_in_group(struct emit *e, const struct fn_node *n) {
+    sx own[MAX_RANK + 3];
+    int count = 0;
+    for (int i = 0; i < n->rank; i++)
+        own[count++] = n->idx[i];
+    if (n->kind == FN_INDEX || n->kind == FN_SELECT) own[count++] = n->e;
+    if (n->kind == FN_SELECT) {
+        own[count++] = n->lo;
+        own[count++] = n->hi;
+    }
+    for (int i = 0; i < count; i++) {
+        sx x = sx_subst(e->sp, own[i], &e->inner, &e->group_at, 1);
+        if (x == 0 || sx_has(e->sp, x, e->group_rest)) return false;
+    }
+    return true;
+}
+
+/* ---- groups ------------------------------------------------------------------------------------
+ */
+
+struct group_walk {
+    struct emit *e;
+    sx inner;
+    int unit;
+    int64_t best;
+};
+
+static void group_divisors(struct group_walk *w, sx x) {
+    struct sx_pool *sp = w->e->sp;
+    enum sx_kind kind = sx_kind(sp, x);
+    if (kind == SX_CONST || kind == SX_SYM || kind == SX_VAR || kind == SX_LOOK) return;
+    int64_t d;
+    if (kind == SX_DIV && sx_has(sp, sx_arg(sp, x, 0), w->inner) &&
+        sx_is_const(sp, sx_arg(sp, x, 1), &d) && d % w->unit == 0 && d <= 65536 &&
+        (w->best == 0 || d < w->best))
+        w->best = d;
+    for (int i = 0; i < sx_args(sp, x); i++)
+        group_divisors(w, sx_arg(sp, x, i));
+}
+
+static void group_visit(void *user, fn_id f) {
+    struct group_walk *w = user;
+    const struct fn_node *n = fn_get(w->e->fns, f);
+    for (int i = 0; i < n->rank; i++)
+        group_divisors(w, n->idx[i]);
+}
+
+int emit_group_size(struct emit *e, fn_id f, sx inner, int unit) {
+    struct group_walk w = {e, inner, unit, 0};
+    fn_walk(e->fns, f, group_visit, &w);
+    return (int)w.best;
+}
+
+/* ---- stages, again ------------------------------------------------------------------------------
+ */
+
 int emit_stage_of(struct emit *e, fn_id f) {
     if (!e->has_row) return STAGE_VALUE;
     if (e->stage[f] != 0) return e->stage[f] - 1;
     const struct fn_node *n = fn_get(e->fns, f);
     struct stage_walk w = {e, STAGE_ROW};
-    if (own_depends(e, n, e->inner)) w.stage = STAGE_VALUE;
+    if (own_depends(e, n, e->inner))
+        w.stage = e->group > 0 && same_in_group(e, n) ? STAGE_GROUP : STAGE_VALUE;
     if (n->kind == FN_ACC) {
         w.stage = e->acc_level != NULL ? e->acc_level[n->acc] + 1 : STAGE_VALUE;
     }
@@ -121,6 +183,12 @@ bool emit_hook(struct emit *e, const char *hook, sx vec, sx inner, bool aligned,
     e->inner = inner;
     e->aligned = aligned;
     e->has_row = has_row;
+    if (e->group > 0) {
+        sx number = sx_var(e->sp, "group", 0);
+        e->group_rest = sx_var(e->sp, "rest", sx_const(e->sp, e->group));
+        e->group_at =
+            sx_add(e->sp, sx_mul(e->sp, number, sx_const(e->sp, e->group)), e->group_rest);
+    }
     e->field = ARENA_NEW(e->arena, bool, n);
     e->stage = ARENA_NEW(e->arena, int, n);
     bool *seen = ARENA_NEW(e->arena, bool, n);
@@ -132,17 +200,18 @@ bool emit_hook(struct emit *e, const char *hook, sx vec, sx inner, bool aligned,
     return true;
 }
 
-void emit_fields(struct emit *e, struct str *out) {
+void emit_fields(struct emit *e, bool of_group, struct str *out) {
     bool any = false;
     for (fn_id f = 1; f < fn_count(e->fns); f++) {
-        if (!e->field[f]) continue;
+        if (!e->field[f] || (emit_stage_of(e, f) == STAGE_GROUP) != of_group) continue;
         str_printf(out, "    %s v%u;\n", lane_name(fn_get(e->fns, f)->dtype), f);
         any = true;
     }
     if (!any && e->n_acc == 0) str_add(out, "    int none;\n");
 }
 
-/* ---- functions --------------------------------------------------------------------------------- */
+/* ---- functions ---------------------------------------------------------------------------------
+ */
 
 static const char *arena_text(struct emit *e, const char *format, unsigned a) {
     const char *t = arena_printf(e->arena, format, a);
@@ -151,7 +220,7 @@ static const char *arena_text(struct emit *e, const char *format, unsigned a) {
 
 const char *emit_ref(struct emit *e, fn_id f) {
     if (e->has_row && emit_stage_of(e, f) < e->now && !is_const(e, f))
-        return arena_text(e, "r->v%u", f);
+        return arena_text(e, emit_stage_of(e, f) == STAGE_GROUP ? "q->v%u" : "r->v%u", f);
     const struct fn_node *n = fn_get(e->fns, f);
     if (n->kind == FN_ACC)
         return arena_text(e, e->acc_level != NULL ? "r->acc%u" : "acc%u", (unsigned)n->acc);
@@ -188,21 +257,24 @@ void emit_stage(struct emit *e, int stage, struct str *body) {
             continue;
         }
         need(e, f);
-        str_printf(body, "    r->v%u = v%u;\n", f, f);
+        str_printf(body, "    %s->v%u = v%u;\n", stage == STAGE_GROUP ? "q" : "r", f, f);
     }
 }
 
 const char *emit_params(const struct emit *e) {
-    const char *t = e->has_row && e->now != STAGE_ROW
-                        ? arena_printf(e->arena,
-                                       "const struct pk_args *g, const struct %s_%s_row *r, pk_i64 "
-                                       "z, pk_i64 m, pk_i64 n, pk_i64 k, int cnt",
-                                       e->prefix, e->hook)
-                        : "const struct pk_args *g, pk_i64 z, pk_i64 m, pk_i64 n, pk_i64 k, int cnt";
+    const char *row = "", *group = "";
+    if (e->has_row && e->now != STAGE_ROW)
+        row = arena_printf(e->arena, "const struct %s_%s_row *r, ", e->prefix, e->hook);
+    if (e->group > 0 && e->now == STAGE_VALUE)
+        group = arena_printf(e->arena, "const struct %s_%s_group *q, ", e->prefix, e->hook);
+    const char *t = arena_printf(
+        e->arena, "const struct pk_args *g, %s%spk_i64 z, pk_i64 m, pk_i64 n, pk_i64 k, int cnt",
+        row != NULL ? row : "", group != NULL ? group : "");
     return t != NULL ? t : "";
 }
 
-/* ---- loads ------------------------------------------------------------------------------------- */
+/* ---- loads -------------------------------------------------------------------------------------
+ */
 
 static void define_load(struct emit *e, fn_id f, const struct fn_node *n) {
     struct lanes l = emit_lanes(e, emit_offset(e, n->tensor, n->rank, n->idx));
@@ -219,10 +291,11 @@ static void define_load(struct emit *e, fn_id f, const struct fn_node *n) {
     emit_sx(e, off, false, e->body);
     str_add(e->body, ";\n");
     if (l.kind == LANES_LINEAR && l.step == 1) {
-        str_printf(e->body,
-                   "    const %s v%u = cnt == PK_W ? pk_ld_%s(g->buf[%d], o%u) : pk_ldn_%s(g->buf[%d], "
-                   "o%u, cnt);\n",
-                   lane, f, d, slot, f, d, slot, f);
+        str_printf(
+            e->body,
+            "    const %s v%u = cnt == PK_W ? pk_ld_%s(g->buf[%d], o%u) : pk_ldn_%s(g->buf[%d], "
+            "o%u, cnt);\n",
+            lane, f, d, slot, f, d, slot, f);
         return;
     }
     str_printf(e->body, "    pk_i64 i%u[PK_W];\n", f);
@@ -238,7 +311,8 @@ static void define_load(struct emit *e, fn_id f, const struct fn_node *n) {
         emit_sx(e, off, true, e->body);
         str_add(e->body, ";\n");
     }
-    str_printf(e->body, "    const %s v%u = pk_ldg_%s(g->buf[%d], i%u, cnt);\n", lane, f, d, slot, f);
+    str_printf(e->body, "    const %s v%u = pk_ldg_%s(g->buf[%d], i%u, cnt);\n", lane, f, d, slot,
+               f);
 }
 
 static void define_index(struct emit *e, fn_id f, const struct fn_node *n) {
@@ -263,7 +337,8 @@ static void define_index(struct emit *e, fn_id f, const struct fn_node *n) {
     str_add(e->body, ";\n");
 }
 
-/* ---- selects ----------------------------------------------------------------------------------- */
+/* ---- selects -----------------------------------------------------------------------------------
+ */
 
 struct safe_walk {
     struct emit *e;
@@ -297,8 +372,9 @@ static void define_blend(struct emit *e, fn_id f, const struct fn_node *n, const
     for (int i = 0; i < e->W; i++) {
         str_printf(e->body, "%lld, ", (long long)(l->kind == LANES_CONST ? l->at[i] : l->step * i));
     }
-    str_printf(e->body, "};\n    const %s v%u = pk_select_%s(pk_ge_vi64(c%u, pk_set_vi64(0)) & "
-                        "pk_lt_vi64(c%u, pk_set_vi64(",
+    str_printf(e->body,
+               "};\n    const %s v%u = pk_select_%s(pk_ge_vi64(c%u, pk_set_vi64(0)) & "
+               "pk_lt_vi64(c%u, pk_set_vi64(",
                lane, f, lane, f, f);
     emit_sx(e, sx_sub(e->sp, n->hi, n->lo), false, e->body);
     str_printf(e->body, ")), %s, %s);\n", emit_ref(e, n->arg[0]), emit_ref(e, n->arg[1]));
@@ -314,6 +390,12 @@ static void select_side(struct emit *e, fn_id f, const char *condition) {
     const char *v = emit_value(e, f);
     str_printf(e->body, "    return %s;\n    }\n", v);
     e->have = have;
+}
+
+/* The structures that a select's function is handed. */
+static const char *select_args(const struct emit *e) {
+    if (!e->has_row || e->now == STAGE_ROW) return "";
+    return e->group > 0 && e->now == STAGE_VALUE ? ", r, q" : ", r";
 }
 
 static void select_function(struct emit *e, fn_id f, const struct fn_node *n, const char *name,
@@ -340,7 +422,8 @@ static void select_function(struct emit *e, fn_id f, const struct fn_node *n, co
     } else {
         if (l->kind == LANES_LINEAR)
             str_printf(&body, "    const pk_i64 e1 = e0 + %lld * (cnt - 1);\n", (long long)l->step);
-        else str_add(&body, "    const pk_i64 e1 = e0;\n    if (cnt > 1) goto lanes;\n");
+        else
+            str_add(&body, "    const pk_i64 e1 = e0;\n    if (cnt > 1) goto lanes;\n");
         select_side(&sub, n->arg[0], "e0 >= lo && e0 < hi && e1 >= lo && e1 < hi");
         select_side(&sub, n->arg[1], "(e0 < lo && e1 < lo) || (e0 >= hi && e1 >= hi)");
         if (l->kind != LANES_LINEAR) str_add(&body, "lanes:;\n");
@@ -351,7 +434,7 @@ static void select_function(struct emit *e, fn_id f, const struct fn_node *n, co
         str_printf(&body,
                    "    %s all = {0};\n    for (int l = 0; l < cnt; l++) all[l] = %s(g%s, %s, "
                    "1)[0];\n    return all;\n",
-                   lane, name, e->has_row && e->now != STAGE_ROW ? ", r" : "", v);
+                   lane, name, select_args(e), v);
     }
     e->selects = sub.selects;
     str_printf(e->out, "static %s %s(%s)\n{\n%s}\n\n", lane, name, emit_params(&sub),
@@ -374,7 +457,7 @@ void emit_select_define(struct emit *e, fn_id f) {
     if (name == NULL) return;
     select_function(e, f, n, name, &l);
     str_printf(e->body, "    const %s v%u = %s(g%s, z, m, n, k, cnt);\n", lane_name(n->dtype), f,
-               name, e->has_row && e->now != STAGE_ROW ? ", r" : "");
+               name, select_args(e));
 }
 
 void emit_define(struct emit *e, fn_id f) {
@@ -392,7 +475,8 @@ void emit_define(struct emit *e, fn_id f) {
     }
 }
 
-/* ---- stores ------------------------------------------------------------------------------------ */
+/* ---- stores ------------------------------------------------------------------------------------
+ */
 
 /* The condition that all bounds hold, for the first lane, for all cnt lanes, or for lane l. */
 static void bounds_text(struct emit *e, const struct fn_bounds *b, bool lane, struct str *out) {
@@ -436,7 +520,8 @@ void emit_store(struct emit *e, const struct kernel_store *st) {
     enum dtype d = graph_value(e->g, st->value)->dtype;
     const char *v = emit_value(e, st->f);
     struct dep_walk w = {e, need, e};
-    for (int i = 0; i < st->rank; i++) sx_deps(&w, st->idx[i]);
+    for (int i = 0; i < st->rank; i++)
+        sx_deps(&w, st->idx[i]);
     sx off = emit_offset(e, st->value, st->rank, st->idx);
     struct lanes l = emit_lanes(e, off);
     bool vary = bounds_vary(e, &st->bounds);

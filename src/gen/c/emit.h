@@ -18,7 +18,7 @@
 #include "base/device.h"
 #include "fuse/plan.h"
 
-enum { STAGE_ROW = 0, STAGE_VALUE = 100 };
+enum { STAGE_ROW = 0, STAGE_GROUP = 50, STAGE_VALUE = 100 };
 
 struct emit {
     struct plan *plan;
@@ -27,25 +27,29 @@ struct emit {
     const struct graph *g; /* lowered */
     struct arena *arena;
     const struct kernel *k;
-    const char *prefix;    /* of the kernel's C names */
-    const int *slot;       /* pk_args.buf index by value, -1 */
+    const char *prefix; /* of the kernel's C names */
+    const int *slot;    /* pk_args.buf index by value, -1 */
     int W;
-    sx q;                  /* stands for vec / W when lanes are looked at one by one */
-    struct str *out;       /* where whole functions go */
+    sx q;            /* stands for vec / W when lanes are looked at one by one */
+    struct str *out; /* where whole functions go */
     /* the hook at hand */
-    const char *hook;      /* a, b0, c, .. */
+    const char *hook; /* a, b0, c, .. */
     sx vec, inner;
-    bool aligned;          /* the first lane's coordinate is a multiple of W */
-    const int *acc_level;  /* level of a reduction's accumulators, NULL: accumulators are arguments */
+    bool aligned; /* the first lane's coordinate is a multiple of W */
+    const int
+        *acc_level; /* level of a reduction's accumulators, NULL: accumulators are arguments */
     int n_acc;
-    bool has_row;          /* is there a row structure at all? */
-    bool *field;           /* nodes kept in the row structure */
-    int *stage;            /* memo: stage + 1 by node */
+    bool has_row; /* is there a row structure at all? */
+    int group;    /* what only depends on inner // group is kept once a group; 0: no groups */
+    sx group_at;  /* a place inside of a group: inner as a group's number and a rest */
+    sx group_rest;
+    bool *field; /* nodes kept in the row structure */
+    int *stage;  /* memo: stage + 1 by node */
     /* the function at hand */
-    int now;               /* its stage */
-    bool *have;            /* nodes with a local variable */
+    int now;    /* its stage */
+    bool *have; /* nodes with a local variable */
     struct str *body;
-    int selects;           /* counter for names */
+    int selects; /* counter for names */
 };
 
 const char *lane_name(enum dtype d);   /* vf32 .. of the lanes that hold d */
@@ -54,8 +58,11 @@ const char *scalar_name(enum dtype d); /* float .. */
 /* Start a hook whose roots are given: finds stages and fields. */
 bool emit_hook(struct emit *e, const char *hook, sx vec, sx inner, bool aligned, const fn_id *roots,
                int n_roots, bool has_row);
-/* The row structure's fields, one a line. */
-void emit_fields(struct emit *e, struct str *out);
+/* The fields of the row structure, or of the group structure, one a line. */
+void emit_fields(struct emit *e, bool of_group, struct str *out);
+/* The largest group along `inner` (a multiple of `unit`) that some of f's loads share, 0 if none.
+ */
+int emit_group_size(struct emit *e, fn_id f, sx inner, int unit);
 /* Compute all fields of a stage into `r->` (body text). */
 void emit_stage(struct emit *e, int stage, struct str *body);
 /* Begin a function body of a stage; then emit_value gives the text of a root's lanes. */

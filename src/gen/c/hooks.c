@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* ---- parts -------------------------------------------------------------------------------------- */
+/* ---- parts --------------------------------------------------------------------------------------
+ */
 
 static void define(struct emit *e, const char *name, const char *value) {
     str_printf(e->out, "#define %s %s\n", name, value);
@@ -19,9 +20,11 @@ static void define_int(struct emit *e, const char *name, int v) {
 /* struct P_shape and P_get_shape for the named extents. */
 static void shape(struct emit *e, const char *const *names, const sx *extents, int n) {
     str_printf(e->out, "struct %s_shape { pk_i64 ", e->prefix);
-    for (int i = 0; i < n; i++) str_printf(e->out, "%s%s", i > 0 ? ", " : "", names[i]);
-    str_printf(e->out, "; };\nstatic inline struct %s_shape %s_get_shape(const struct pk_args *g)\n{\n"
-                       "    struct %s_shape s;\n    (void)g;\n",
+    for (int i = 0; i < n; i++)
+        str_printf(e->out, "%s%s", i > 0 ? ", " : "", names[i]);
+    str_printf(e->out,
+               "; };\nstatic inline struct %s_shape %s_get_shape(const struct pk_args *g)\n{\n"
+               "    struct %s_shape s;\n    (void)g;\n",
                e->prefix, e->prefix, e->prefix);
     for (int i = 0; i < n; i++) {
         str_printf(e->out, "    s.%s = ", names[i]);
@@ -47,7 +50,7 @@ static bool begin(struct emit *e, int stage, struct str *body) {
 
 static void row_struct(struct emit *e, const char *extra) {
     str_printf(e->out, "struct %s_%s_row {\n%s", e->prefix, e->hook, extra);
-    emit_fields(e, e->out);
+    emit_fields(e, false, e->out);
     str_add(e->out, "};\n\n");
 }
 
@@ -104,32 +107,62 @@ static const char *text(struct emit *e, const char *format, const char *a, const
 /* What a store's hook computes from: values, and look-ups in its place. */
 static int store_roots(const struct kernel *k, fn_id *roots, int max) {
     int n = 0;
-    for (size_t i = 0; i < k->stores.n && n < max; i++) roots[n++] = k->stores.at[i].f;
+    for (size_t i = 0; i < k->stores.n && n < max; i++)
+        roots[n++] = k->stores.at[i].f;
     return n;
 }
 
 #define MAX_ROOTS 64
 
-/* ---- matmul -------------------------------------------------------------------------------------- */
+/* ---- matmul
+ * -------------------------------------------------------------------------------------- */
 
 /* Lanes that accumulate: products of unsigned integers wrap alike, so they use signed lanes. */
 static const char *acc_lane(enum dtype d) {
     return lane_name(d == DT_U64 ? DT_I64 : d == DT_U32 ? DT_I32 : d);
 }
 
+/* What is the same for a group along k, and the value function that takes it. */
+static void group_hook(struct emit *e, const char *hook, const char *o, const char *missing) {
+    struct str body;
+    str_printf(e->out, "struct %s_%s_group {\n", e->prefix, hook);
+    emit_fields(e, true, e->out);
+    str_add(e->out, "};\n\n");
+    str_init(&body, e->out->alloc);
+    emit_stage(e, STAGE_GROUP, &body);
+    str_printf(
+        e->out,
+        "static inline struct %s_%s_group %s_%s_group_init(const struct pk_args *g, const struct "
+        "%s_%s_row *r, pk_i64 z, pk_i64 %s, pk_i64 k, int cnt)\n{\n",
+        e->prefix, hook, e->prefix, hook, e->prefix, hook, o);
+    prologue(e, missing);
+    str_printf(e->out, "    struct %s_%s_group group = {0}, *q = &group;\n    (void)q, (void)r;\n",
+               e->prefix, hook);
+    str_add(e->out, str_text(&body));
+    str_add(e->out, "    return group;\n}\n\n");
+    str_free(&body);
+}
+
+/* Hooks of operand `hook`, whose fn is f over (z, outer, k); o is the outer coordinate's letter. */
 static void operand_hook(struct emit *e, const char *hook, fn_id f, sx outer, const char *o,
-                         bool inner_axis) {
-    bool is_a = strcmp(o, "m") == 0;
-    emit_hook(e, hook, inner_axis ? e->k->k : outer, e->k->k, inner_axis || !is_a, &f, 1, true);
+                         bool inner_axis, int group) {
+    const char *missing = strcmp(o, "m") == 0 ? "n" : "m";
+    bool aligned = inner_axis || strcmp(hook, "a") != 0;
+    e->group = group;
+    emit_hook(e, hook, inner_axis ? e->k->k : outer, e->k->k, aligned, &f, 1, true);
     row_struct(e, "");
     row_init(e, text(e, "const struct pk_args *g, pk_i64 z, pk_i64 %s, int cnt", o, ""),
-             is_a ? "nk" : "mk");
-    const char *params = arena_printf(
-        e->arena,
-        "const struct pk_args *g, const struct %s_%s_row *r, pk_i64 z, pk_i64 %s, pk_i64 k, int cnt",
-        e->prefix, hook, o);
+             text(e, "%sk%s", missing, ""));
+    if (group > 0) group_hook(e, hook, o, missing);
+    const char *q =
+        group > 0 ? arena_printf(e->arena, "const struct %s_%s_group *q, ", e->prefix, hook) : "";
+    const char *params = arena_printf(e->arena,
+                                      "const struct pk_args *g, const struct %s_%s_row *r, "
+                                      "%spk_i64 z, pk_i64 %s, pk_i64 k, int cnt",
+                                      e->prefix, hook, q != NULL ? q : "", o);
     value_function(e, text(e, "%s_value%s", hook, ""), f, acc_lane(e->k->acc),
-                   params != NULL ? params : "", is_a ? "n" : "m");
+                   params != NULL ? params : "", missing);
+    e->group = 0;
 }
 
 /* Vectors along k unless the other axis needs fewer scattered loads. */
@@ -137,77 +170,95 @@ static bool along_k(struct emit *e, fn_id f, sx outer) {
     return emit_axis_cost(e, f, e->k->k) <= emit_axis_cost(e, f, outer);
 }
 
-struct tile {
-    int mr, nv, mc, kc, nc;
+/* One operand of the template: the fn, its outer coordinate, how it is read. */
+struct operand {
+    const char *hook;
+    fn_id f;
+    sx outer;
+    const char *o;
+    bool along_k;
+    int group;
 };
 
-static struct tile tile_for(const struct device_desc *device, enum dtype acc) {
-    bool wide = dtype_bits(acc) == 64;
-    struct tile t = {.mr = 4, .nv = 2, .mc = 1024, .kc = 512, .nc = 64};
-    if (device->vector_bits >= 512) t = (struct tile){12, 2, 1024, 512, 128};
-    else if (device->vector_bits >= 256) t = (struct tile){6, 2, 1024, 512, 64};
-    if (wide) {
-        t.nv = 1;
-        t.mr = t.mr > 4 ? t.mr / 2 / 2 * 2 : 2;
-    }
-    return t;
-}
-
-static void matmul_constants(struct emit *e, const struct device_desc *device, bool a_k,
-                             const bool *b_k) {
+static struct operand operand_of(struct emit *e, const char *hook, fn_id f, bool is_a) {
     const struct kernel *k = e->k;
-    enum dtype d = k->acc;
-    struct tile t = tile_for(device, d);
-    define(e, "MM_ACC", acc_lane(d));
-    define(e, "MM_ACC_S", scalar_name(d));
-    define(e, "MM_SUFFIX", acc_lane(d));
-    define_int(e, "MM_NB", k->n_b);
-    define_int(e, "MM_A_AXIS", a_k);
-    for (int i = 0; i < k->n_b; i++) {
-        str_printf(e->out, "#define MM_B%d_AXIS %d\n", i, b_k[i]);
-    }
-    define_int(e, "MM_MR", t.mr);
-    define_int(e, "MM_NV", t.nv);
-    define_int(e, "MM_MC", t.mc);
-    define_int(e, "MM_KC", t.kc);
-    define_int(e, "MM_NC", t.nc);
-    define(e, "MM_SHARE", "67108864");
-    if (k->prepack[1]) define_int(e, "MM_B_CONST", 1);
-    if (k->prepack[0]) define_int(e, "MM_A_CONST", 1);
+    struct operand op = {hook, f, is_a ? k->m : k->n, is_a ? "m" : "n", false, 0};
+    op.along_k = along_k(e, f, op.outer);
+    op.group = emit_group_size(e, f, k->k, e->W);
+    return op;
 }
 
+static void matmul_constants(struct emit *e, bool rows, const struct operand *a,
+                             const struct operand *b, int n_b) {
+    const struct kernel *k = e->k;
+    const struct tile *t = &k->tile;
+    define(e, "MM_ACC", acc_lane(k->acc));
+    define(e, "MM_ACC_S", scalar_name(k->acc == DT_U64 ? DT_I64 : k->acc));
+    define(e, "MM_SUFFIX", acc_lane(k->acc));
+    define_int(e, "MM_NB", n_b);
+    define_int(e, "MM_A_AXIS", a->along_k);
+    if (a->group > 0) define_int(e, "MM_A_GROUP", a->group);
+    for (int i = 0; i < n_b; i++) {
+        str_printf(e->out, "#define MM_B%d_AXIS %d\n", i, b[i].along_k);
+        if (b[i].group > 0) str_printf(e->out, "#define MM_B%d_GROUP %d\n", i, b[i].group);
+    }
+    define_int(e, "MM_MR", rows ? t->rows_mr : t->mr);
+    if (rows) return;
+    define_int(e, "MM_NV", t->nv);
+    define_int(e, "MM_MC", t->mc);
+    define_int(e, "MM_KC", t->kc);
+    define_int(e, "MM_NC", t->nc);
+    define(e, "MM_SHARE", "67108864");
+    bool pack_a = k->prepack[k->tile.swap ? 1 : 0], pack_b = k->prepack[k->tile.swap ? 0 : 1];
+    if (pack_b && !t->rows) define_int(e, "MM_B_CONST", 1);
+    if (pack_a && !t->rows) define_int(e, "MM_A_CONST", 1);
+}
+
+/* Vectors of results run along the template's columns, which are rows when the roles are exchanged.
+ */
 static void matmul_store(struct emit *e) {
     const struct kernel *k = e->k;
+    bool swap = k->tile.swap;
     fn_id roots[MAX_ROOTS];
     int n = store_roots(k, roots, MAX_ROOTS);
-    emit_hook(e, "c", k->n, k->n, true, roots, n, true);
+    sx along = swap ? k->m : k->n;
+    emit_hook(e, "c", along, along, true, roots, n, true);
     row_struct(e, "");
-    row_init(e, "const struct pk_args *g, pk_i64 z, pk_i64 m", "nkc");
+    row_init(e, text(e, "const struct pk_args *g, pk_i64 z, pk_i64 %s%s", swap ? "n" : "m", ""),
+             swap ? "mkc" : "nkc");
     struct str params;
     str_init(&params, e->out->alloc);
-    str_printf(&params,
-               "const struct pk_args *g, const struct %s_c_row *r, pk_i64 z, pk_i64 m, pk_i64 n, int "
-               "cnt",
-               e->prefix);
-    for (int i = 0; i < k->n_b; i++) str_printf(&params, ", %s acc%d", acc_lane(k->acc), i);
+    str_printf(
+        &params,
+        "const struct pk_args *g, const struct %s_c_row *r, pk_i64 z, pk_i64 %s, pk_i64 %s, int "
+        "cnt",
+        e->prefix, swap ? "n" : "m", swap ? "m" : "n");
+    for (int i = 0; i < k->n_b; i++)
+        str_printf(&params, ", %s acc%d", acc_lane(k->acc), i);
     store_function(e, "c_store", str_text(&params), "k", false);
     str_free(&params);
 }
 
-static void write_matmul(struct emit *e, const struct device_desc *device) {
+static void write_matmul(struct emit *e, bool rows) {
     static const char *const names[] = {"Z", "M", "N", "K"};
     static const char *const b_hooks[] = {"b0", "b1", "b2", "b3"};
     const struct kernel *k = e->k;
-    bool a_k = along_k(e, k->a, k->m), b_k[MAX_B];
-    for (int i = 0; i < k->n_b; i++) b_k[i] = along_k(e, k->b[i], k->n);
-    matmul_constants(e, device, a_k, b_k);
-    shape(e, names, (sx[]){k->Z, k->M, k->N, k->K}, 4);
-    operand_hook(e, "a", k->a, k->m, "m", a_k);
-    for (int i = 0; i < k->n_b; i++) operand_hook(e, b_hooks[i], k->b[i], k->n, "n", b_k[i]);
+    bool swap = k->tile.swap;
+    struct operand a = operand_of(e, "a", swap ? k->b[0] : k->a, !swap), b[MAX_B];
+    for (int i = 0; i < k->n_b; i++) {
+        b[i] = operand_of(e, b_hooks[i], swap ? k->a : k->b[i], swap);
+    }
+    matmul_constants(e, rows, &a, b, k->n_b);
+    shape(e, names, (sx[]){k->Z, swap ? k->N : k->M, swap ? k->M : k->N, k->K}, 4);
+    operand_hook(e, a.hook, a.f, a.outer, a.o, a.along_k, a.group);
+    for (int i = 0; i < k->n_b; i++) {
+        operand_hook(e, b[i].hook, b[i].f, b[i].outer, b[i].o, b[i].along_k, b[i].group);
+    }
     matmul_store(e);
 }
 
-/* ---- pointwise ----------------------------------------------------------------------------------- */
+/* ---- pointwise
+ * ----------------------------------------------------------------------------------- */
 
 static void write_pointwise(struct emit *e) {
     static const char *const names[] = {"Z", "N"};
@@ -218,13 +269,15 @@ static void write_pointwise(struct emit *e) {
     row_struct(e, "");
     row_init(e, "const struct pk_args *g, pk_i64 z", "mnkc");
     store_function(e, "c_store",
-                   text(e, "const struct pk_args *g, const struct %s_c_row *r, pk_i64 z, pk_i64 n, "
-                           "int cnt%s",
+                   text(e,
+                        "const struct pk_args *g, const struct %s_c_row *r, pk_i64 z, pk_i64 n, "
+                        "int cnt%s",
                         e->prefix, ""),
                    "mk", false);
 }
 
-/* ---- reduction ----------------------------------------------------------------------------------- */
+/* ---- reduction
+ * ----------------------------------------------------------------------------------- */
 
 static bool is_arg(enum op op) {
     return op == OP_ARGMAX || op == OP_ARGMIN;
@@ -265,7 +318,8 @@ static void take_in_position(const struct kernel_pass *p, int i, const char *x, 
     bool is_float = dtype_is_float(p->acc);
     str_printf(out, "    { const %s x_ = (%s)%s, a_ = (%s)a->a%d;\n", lane, lane, x, lane, i);
     if (is_float)
-        str_printf(out, "      const vi32 xn = pk_isnan_%s(x_), an = pk_isnan_%s(a_);\n", lane, lane);
+        str_printf(out, "      const vi32 xn = pk_isnan_%s(x_), an = pk_isnan_%s(a_);\n", lane,
+                   lane);
     str_printf(out, "      const vi32 better = pk_%s_%s(x_, a_)%s;\n", is_max(p->op) ? "gt" : "lt",
                lane, is_float ? " | (xn & ~an)" : "");
     str_printf(out, "      const vi32 equal = pk_eq_%s(x_, a_)%s;\n", lane,
@@ -287,8 +341,8 @@ static void take_in(const struct kernel_pass *p, int i, const char *x, const cha
         if (p->acc == DT_BOOL)
             str_printf(out, "    a->a%d = a->a%d %s %s;\n", i, i, is_max(p->op) ? "|" : "&", x);
         else
-            str_printf(out, "    a->a%d = pk_%s_%s(a->a%d, %s);\n", i, is_max(p->op) ? "max" : "min",
-                       lane, i, x);
+            str_printf(out, "    a->a%d = pk_%s_%s(a->a%d, %s);\n", i,
+                       is_max(p->op) ? "max" : "min", lane, i, x);
     } else {
         take_in_position(p, i, x, x_at, out);
     }
@@ -315,9 +369,10 @@ static void acc_struct(struct emit *e) {
 
 static void combine_functions(struct emit *e) {
     const struct kernel *k = e->k;
-    str_printf(e->out,
-               "static inline void %s_combine(struct %s_acc *a, const struct %s_acc *b, int level)\n{\n",
-               e->prefix, e->prefix, e->prefix);
+    str_printf(
+        e->out,
+        "static inline void %s_combine(struct %s_acc *a, const struct %s_acc *b, int level)\n{\n",
+        e->prefix, e->prefix, e->prefix);
     for (int i = 0; i < k->n_pass; i++) {
         const char *xs = arena_printf(e->arena, "b->a%d", i);
         const char *ats = arena_printf(e->arena, "b->at%d", i);
@@ -325,9 +380,10 @@ static void combine_functions(struct emit *e) {
         take_in(&k->pass[i], i, xs != NULL ? xs : "", ats != NULL ? ats : "", e->out);
         str_add(e->out, "    }\n");
     }
-    str_printf(e->out,
-               "}\n\nstatic inline void %s_rotate(struct %s_acc *to, const struct %s_acc *a, int by)\n{\n",
-               e->prefix, e->prefix, e->prefix);
+    str_printf(
+        e->out,
+        "}\n\nstatic inline void %s_rotate(struct %s_acc *to, const struct %s_acc *a, int by)\n{\n",
+        e->prefix, e->prefix, e->prefix);
     for (int i = 0; i < k->n_pass; i++) {
         str_printf(e->out, "    to->a%d = pk_rotate_%s(a->a%d, by);\n", i,
                    lane_name(k->pass[i].acc), i);
@@ -337,9 +393,9 @@ static void combine_functions(struct emit *e) {
     str_add(e->out, "}\n\n");
 }
 
-static const char *const REDUCE_PARAMS =
-    "const struct pk_args *g, const struct %s_c_row *r, struct %s_acc *a, int level, pk_i64 z, pk_i64 "
-    "k, int cnt";
+static const char *const REDUCE_PARAMS = "const struct pk_args *g, const struct %s_c_row *r, "
+                                         "struct %s_acc *a, int level, pk_i64 z, pk_i64 "
+                                         "k, int cnt";
 
 /* Lanes beyond cnt must not count when they run along k. */
 static void step_pass(struct emit *e, int i, bool along, struct str *body) {
@@ -348,7 +404,8 @@ static void step_pass(struct emit *e, int i, bool along, struct str *body) {
     const char *lane = lane_name(p->acc);
     str_printf(body, "    %s x%d = %s;\n", lane, i, v);
     if (along) {
-        str_printf(body, "    if (cnt != PK_W) x%d = pk_select_%s(pk_mask_n(cnt), x%d, ", i, lane, i);
+        str_printf(body, "    if (cnt != PK_W) x%d = pk_select_%s(pk_mask_n(cnt), x%d, ", i, lane,
+                   i);
         identity(p, body);
         str_add(body, ");\n");
     }
@@ -402,17 +459,19 @@ static void finish_function(struct emit *e, int levels, bool along) {
             if (p->level != level) continue;
             const char *field = is_arg(p->op) ? "at" : "a";
             const char *lane = is_arg(p->op) ? "vi64" : lane_name(p->acc);
-            str_printf(&whole, along ? "    r->acc%d = pk_set_%s(a->%s%d[0]);\n"
-                                     : "    r->acc%d = (%s)a->%s%d;\n",
+            str_printf(&whole,
+                       along ? "    r->acc%d = pk_set_%s(a->%s%d[0]);\n"
+                             : "    r->acc%d = (%s)a->%s%d;\n",
                        i, lane, field, i);
         }
         emit_stage(e, level + 1, &whole);
         str_add(&whole, "    }\n");
     }
-    str_printf(e->out,
-               "static inline void %s_finish(const struct pk_args *g, struct %s_c_row *r, const struct "
-               "%s_acc *a, int level, pk_i64 z, int cnt)\n{\n",
-               e->prefix, e->prefix, e->prefix);
+    str_printf(
+        e->out,
+        "static inline void %s_finish(const struct pk_args *g, struct %s_c_row *r, const struct "
+        "%s_acc *a, int level, pk_i64 z, int cnt)\n{\n",
+        e->prefix, e->prefix, e->prefix);
     prologue(e, "mnk");
     str_add(e->out, "    (void)a, (void)level;\n");
     str_add(e->out, str_text(&whole));
@@ -432,10 +491,11 @@ static void reduction_row(struct emit *e) {
     str_free(&fields);
     str_init(&body, e->out->alloc);
     emit_stage(e, STAGE_ROW, &body);
-    str_printf(e->out,
-               "static inline void %s_row_init(const struct pk_args *g, struct %s_c_row *r, pk_i64 z, "
-               "int cnt)\n{\n",
-               e->prefix, e->prefix);
+    str_printf(
+        e->out,
+        "static inline void %s_row_init(const struct pk_args *g, struct %s_c_row *r, pk_i64 z, "
+        "int cnt)\n{\n",
+        e->prefix, e->prefix);
     prologue(e, "mnk");
     str_add(e->out, "    (void)r;\n");
     str_add(e->out, str_text(&body));
@@ -450,7 +510,8 @@ static void write_reduction(struct emit *e) {
     bool elements = false;
     fn_id roots[MAX_ROOTS];
     int n = store_roots(k, roots, MAX_ROOTS - MAX_PASSES);
-    for (size_t i = 0; i < k->stores.n; i++) elements = elements || !k->stores.at[i].per_row;
+    for (size_t i = 0; i < k->stores.n; i++)
+        elements = elements || !k->stores.at[i].per_row;
     for (int i = 0; i < k->n_pass; i++) {
         const struct kernel_pass *p = &k->pass[i];
         cost_k += emit_axis_cost(e, p->f, k->k);
@@ -477,15 +538,17 @@ static void write_reduction(struct emit *e) {
                         e->prefix, ""),
                    "mnk", true);
     store_function(e, "element_store",
-                   text(e, "const struct pk_args *g, const struct %s_c_row *r, pk_i64 z, pk_i64 k, "
-                           "int cnt%s",
+                   text(e,
+                        "const struct pk_args *g, const struct %s_c_row *r, pk_i64 z, pk_i64 k, "
+                        "int cnt%s",
                         e->prefix, ""),
                    "mn", false);
     e->acc_level = NULL;
     e->n_acc = 0;
 }
 
-/* ---- scatter, scan, sort ------------------------------------------------------------------------- */
+/* ---- scatter, scan, sort
+ * ------------------------------------------------------------------------- */
 
 /* A function without a row: (g, z, COORD, cnt). */
 static void plain_function(struct emit *e, const char *name, fn_id f, const char *lane,
@@ -535,18 +598,22 @@ static void write_sort(struct emit *e) {
     define_int(e, "ST_DESCENDING", k->descending);
     if (dtype_is_float(k->acc))
         define(e, "ST_LESS(a, b)", "((a) < (b) || ((b) != (b) && (a) == (a)))");
-    else if (k->acc == DT_BOOL) define(e, "ST_LESS(a, b)", "((unsigned)(a) < (unsigned)(b))");
-    else define(e, "ST_LESS(a, b)", "((a) < (b))");
+    else if (k->acc == DT_BOOL)
+        define(e, "ST_LESS(a, b)", "((unsigned)(a) < (unsigned)(b))");
+    else
+        define(e, "ST_LESS(a, b)", "((a) < (b))");
     shape(e, names, (sx[]){k->Z, k->K, k->N}, 3);
     emit_hook(e, "line", k->k, k->k, true, NULL, 0, false);
     plain_function(e, "src", k->src, lane_name(k->acc), "k", "mn");
-    store_function(e, "store",
-                   text(e, "const struct pk_args *g, pk_i64 z, pk_i64 k, int cnt, %s acc0, vi64 acc1%s",
-                        lane_name(k->acc), ""),
-                   "mn", false);
+    store_function(
+        e, "store",
+        text(e, "const struct pk_args *g, pk_i64 z, pk_i64 k, int cnt, %s acc0, vi64 acc1%s",
+             lane_name(k->acc), ""),
+        "mn", false);
 }
 
-/* ---- checks -------------------------------------------------------------------------------------- */
+/* ---- checks
+ * -------------------------------------------------------------------------------------- */
 
 static void check_test(struct emit *e, const struct plan_check *c, struct str *out) {
     if (c->kind == CHECK_NONZERO) {
@@ -569,25 +636,29 @@ static void check_loop(struct emit *e, const struct plan_check *c, int number) {
     struct str body;
     if (begin(e, STAGE_VALUE, &body)) {
         const char *v = emit_value(e, c->f);
-        str_printf(e->out, "static int %s_check%d(const struct pk_args *g, struct pk_fault *f)\n{\n",
+        str_printf(e->out,
+                   "static int %s_check%d(const struct pk_args *g, struct pk_fault *f)\n{\n",
                    e->prefix, number);
         str_add(e->out, "    const pk_i64 z = 0, m = 0, k = 0, count = ");
         emit_sx(e, c->N, false, e->out);
         str_add(e->out, ", bound = ");
         emit_sx(e, c->bound, false, e->out);
-        str_add(e->out, ";\n    pk_i64 last = 0;\n    (void)z, (void)m, (void)k, (void)bound, (void)last;\n"
-                        "    for (pk_i64 n = 0; n < count; n += PK_W) {\n"
-                        "    const int cnt = count - n < PK_W ? (int)(count - n) : PK_W;\n");
+        str_add(e->out,
+                ";\n    pk_i64 last = 0;\n    (void)z, (void)m, (void)k, (void)bound, (void)last;\n"
+                "    for (pk_i64 n = 0; n < count; n += PK_W) {\n"
+                "    const int cnt = count - n < PK_W ? (int)(count - n) : PK_W;\n");
         str_add(e->out, str_text(&body));
-        str_printf(e->out, "    for (int l = 0; l < cnt; l++) {\n        const pk_i64 x = (pk_i64)%s[l];\n"
-                           "        if (",
+        str_printf(e->out,
+                   "    for (int l = 0; l < cnt; l++) {\n        const pk_i64 x = (pk_i64)%s[l];\n"
+                   "        if (",
                    v);
         check_test(e, c, e->out);
-        str_printf(e->out,
-                   ") {\n            f->check = %d;\n            f->index = n + l;\n            f->value "
-                   "= x;\n            f->bound = bound;\n            return 1;\n        }\n        last "
-                   "= x;\n    }\n    }\n    return 0;\n}\n\n",
-                   number);
+        str_printf(
+            e->out,
+            ") {\n            f->check = %d;\n            f->index = n + l;\n            f->value "
+            "= x;\n            f->bound = bound;\n            return 1;\n        }\n        last "
+            "= x;\n    }\n    }\n    return 0;\n}\n\n",
+            number);
     }
     str_free(&body);
     e->k = old;
@@ -598,7 +669,8 @@ enum proem_status hooks_checks(struct emit *e, struct err *err) {
     for (size_t i = 0; i < k->checks.n; i++) {
         check_loop(e, &e->plan->checks.at[k->checks.at[i]], (int)i);
     }
-    str_printf(e->out, "static int %s_check(const struct pk_args *g, struct pk_fault *f)\n{\n    return ",
+    str_printf(e->out,
+               "static int %s_check(const struct pk_args *g, struct pk_fault *f)\n{\n    return ",
                e->prefix);
     for (size_t i = 0; i < k->checks.n; i++) {
         str_printf(e->out, "%s%s_check%zu(g, f)", i > 0 ? " || " : "", e->prefix, i);
@@ -607,12 +679,12 @@ enum proem_status hooks_checks(struct emit *e, struct err *err) {
     return e->out->failed ? err_nomem(err) : PROEM_OK;
 }
 
-enum proem_status hooks_write(struct emit *e, const struct device_desc *device,
-                              const char **template_file, struct err *err) {
+enum proem_status hooks_write(struct emit *e, bool few_rows, const char **template_file,
+                              struct err *err) {
     switch (e->k->kind) {
     case KERNEL_MATMUL:
-        write_matmul(e, device);
-        *template_file = "matmul.c";
+        write_matmul(e, few_rows);
+        *template_file = few_rows ? "matmul_rows.c" : "matmul.c";
         break;
     case KERNEL_POINTWISE:
         write_pointwise(e);

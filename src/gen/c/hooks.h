@@ -6,9 +6,10 @@
 
 #include "gen/c/emit.h"
 
-/* Write the constants and hook functions of e->k to e->out, and name the template's file. */
-enum proem_status hooks_write(struct emit *e, const struct device_desc *device,
-                              const char **template_file, struct err *err);
+/* Write the constants and hook functions of e->k to e->out, and name the template's file. few_rows:
+ * for the template of few rows, of a kernel that has both. */
+enum proem_status hooks_write(struct emit *e, bool few_rows, const char **template_file,
+                              struct err *err);
 /* The check function, named <prefix>_check, if the kernel has checks. */
 enum proem_status hooks_checks(struct emit *e, struct err *err);
 

@@ -16,7 +16,8 @@ static const char *embedded_text(const char *name, size_t n) {
     return "";
 }
 
-/* ---- prelude ----------------------------------------------------------------------------------- */
+/* ---- prelude -----------------------------------------------------------------------------------
+ */
 
 static const struct {
     const char *family, *files;
@@ -57,7 +58,8 @@ static bool lists(const char *files, const char *name, size_t n) {
 
 /* Is file `name` needed by an operator in use? Reductions compare and test for NaN. */
 static bool file_needed(const struct families *u, const char *name, size_t n) {
-    if (lists(prelude_files("", 0), name, n) || lists(prelude_files("max", 3), name, n)) return true;
+    if (lists(prelude_files("", 0), name, n) || lists(prelude_files("max", 3), name, n))
+        return true;
     for (int op = OP_NONE + 1; op < OP_EW_END; op++) {
         if (!u->used[op]) continue;
         const char *c = op_info((enum op)op)->c;
@@ -81,13 +83,17 @@ static void write_prelude(const struct families *u, struct str *out) {
     str_add(out, embedded_text("index.h", strlen("index.h")));
 }
 
-/* ---- kernels ----------------------------------------------------------------------------------- */
+/* ---- kernels -----------------------------------------------------------------------------------
+ */
 
 static void walk_kernel(struct plan *p, const struct kernel *k, fn_visit visit, void *user) {
     const fn_id own[] = {k->a, k->b[0], k->b[1], k->b[2], k->b[3], k->base, k->index, k->src};
-    for (size_t i = 0; i < COUNT_OF(own); i++) fn_walk(p->fns, own[i], visit, user);
-    for (int i = 0; i < k->n_pass; i++) fn_walk(p->fns, k->pass[i].f, visit, user);
-    for (size_t i = 0; i < k->stores.n; i++) fn_walk(p->fns, k->stores.at[i].f, visit, user);
+    for (size_t i = 0; i < COUNT_OF(own); i++)
+        fn_walk(p->fns, own[i], visit, user);
+    for (int i = 0; i < k->n_pass; i++)
+        fn_walk(p->fns, k->pass[i].f, visit, user);
+    for (size_t i = 0; i < k->stores.n; i++)
+        fn_walk(p->fns, k->stores.at[i].f, visit, user);
     for (size_t i = 0; i < k->checks.n; i++) {
         fn_walk(p->fns, p->checks.at[k->checks.at[i]].f, visit, user);
     }
@@ -144,28 +150,14 @@ static enum proem_status kernel_args(struct plan *p, struct kernel *k, struct ge
     return PROEM_OK;
 }
 
-/* Kernels whose results share bytes between tasks run as one task: sub-byte elements of rows that do
- * not start on a byte. */
+/* Kernels whose results share bytes between tasks run as one task: sub-byte elements of rows that
+ * do not start on a byte. */
 static bool shares_bytes(const struct plan *p, const struct kernel *k) {
     for (size_t i = 0; i < k->stores.n; i++) {
         enum dtype d = graph_value(p->low.graph, k->stores.at[i].value)->dtype;
         if (dtype_is_subbyte(d)) return true;
     }
     return false;
-}
-
-static void write_serial(const char *prefix, struct str *out) {
-    str_printf(out,
-               "static pk_i64 %s_serial_shared(const struct pk_args *g) { return "
-               "%s_kernel.shared_bytes(g); }\n"
-               "static pk_i64 %s_serial_local(const struct pk_args *g) { return "
-               "%s_kernel.local_bytes(g); }\n"
-               "static pk_i64 %s_serial_tasks(const struct pk_args *g, int phase) { return "
-               "%s_kernel.tasks(g, phase) > 0; }\n"
-               "static void %s_serial_run(const struct pk_args *g, int phase, pk_i64 task)\n{\n"
-               "    pk_i64 n = %s_kernel.tasks(g, phase);\n    (void)task;\n"
-               "    for (pk_i64 i = 0; i < n; i++) %s_kernel.run(g, phase, i);\n}\n",
-               prefix, prefix, prefix, prefix, prefix, prefix, prefix, prefix, prefix);
 }
 
 struct writer {
@@ -175,6 +167,24 @@ struct writer {
     struct arena *arena;
     struct err *err;
 };
+
+/* Hooks and template under a prefix; checks are those of the kernel's own prefix. */
+static enum proem_status write_form(struct writer *w, struct emit *e, const struct gen_kernel *gk,
+                                    const char *prefix, const char *checks, bool few_rows) {
+    static const char *const short_name[] = {"PW", "MM", "RD", "SC", "SN", "ST"};
+    struct str *out = e->out;
+    e->prefix = prefix;
+    str_printf(out, "#define PK_KERNEL %s\n", prefix);
+    if (gk->n_checks > 0)
+        str_printf(out, "#define PK_CHECK %s_check\n", checks);
+    else
+        str_add(out, "#define PK_CHECK 0\n");
+    str_printf(out, "#define %s_NAME \"%s\"\n", short_name[e->k->kind], gk->name);
+    const char *file = "";
+    TRY(hooks_write(e, few_rows, &file, w->err));
+    str_add(out, embedded_text(file, strlen(file)));
+    return PROEM_OK;
+}
 
 static enum proem_status write_kernel(struct writer *w, struct kernel *k, struct gen_kernel *gk,
                                       struct str *out) {
@@ -187,46 +197,86 @@ static enum proem_status write_kernel(struct writer *w, struct kernel *k, struct
     TRY(kernel_args(w->p, k, gk, slot, w->err));
     gk->n_checks = (int)k->checks.n;
     gk->checks = k->checks.at;
-    k->prepack[0] = k->kind == KERNEL_MATMUL && packs_once(w->p, k->a);
-    k->prepack[1] = k->kind == KERNEL_MATMUL && packs_once(w->p, k->b[0]);
+    bool can_pack = k->kind == KERNEL_MATMUL && !k->tile.rows && !shares_bytes(w->p, k);
+    k->prepack[0] = can_pack && packs_once(w->p, k->a);
+    k->prepack[1] = can_pack && packs_once(w->p, k->b[0]);
     gk->n_operands = k->prepack[0] + k->prepack[1];
-    struct emit e = {.plan = w->p, .fns = w->p->fns, .sp = g->sx, .g = g, .arena = w->arena,
-                     .k = k, .prefix = prefix, .slot = slot, .out = out};
-    e.W = w->device->vector_bits >= 512 ? 16 : w->device->vector_bits >= 256 ? 8 : 4;
+    struct emit e = {.plan = w->p,
+                     .fns = w->p->fns,
+                     .sp = g->sx,
+                     .g = g,
+                     .arena = w->arena,
+                     .k = k,
+                     .prefix = prefix,
+                     .slot = slot,
+                     .out = out};
+    e.W = tile_lanes(w->device);
     e.q = sx_var(g->sx, "q", 0);
     str_printf(out, "\n/* ---- %s ---- */\n\n", gk->name);
     if (gk->n_checks > 0) TRY(hooks_checks(&e, w->err));
-    str_printf(out, "#define PK_KERNEL %s\n", prefix);
-    if (gk->n_checks > 0) str_printf(out, "#define PK_CHECK %s_check\n", prefix);
-    else str_add(out, "#define PK_CHECK 0\n");
-    static const char *const short_name[] = {"PW", "MM", "RD", "SC", "SN", "ST"};
-    str_printf(out, "#define %s_NAME \"%s\"\n", short_name[k->kind], gk->name);
-    const char *file = "";
-    TRY(hooks_write(&e, w->device, &file, w->err));
-    str_add(out, embedded_text(file, strlen(file)));
-    if (shares_bytes(w->p, k)) write_serial(prefix, out);
+    const struct tile *t = &k->tile;
+    bool matmul = k->kind == KERNEL_MATMUL;
+    if (!matmul || t->packed) TRY(write_form(w, &e, gk, prefix, prefix, false));
+    if (matmul && t->rows) {
+        const char *few = t->packed ? arena_printf(w->arena, "%sr", prefix) : prefix;
+        if (few == NULL) return err_nomem(w->err);
+        TRY(write_form(w, &e, gk, few, prefix, true));
+    }
     return out->failed ? err_nomem(w->err) : PROEM_OK;
 }
 
-/* What the table of a unit points to, for one kernel; its serial form if it has one. */
-static void write_entry(const struct writer *w, const struct gen_kernel *gk, struct str *out) {
-    const struct kernel *k = gk->kernel;
-    if (!shares_bytes(w->p, k)) return;
-    const char *p = arena_printf(w->arena, "%sk%d", w->tag, k->id);
-    if (p == NULL) return;
+/* Functions of a kernel that hands its work to others: NAME_shared and so on. `to` is the kernel
+ * that takes it, an expression over g. */
+static void write_forward(const char *name, const char *to, bool serial, struct str *out) {
+    static const char *const bytes[] = {"shared", "local"};
+    for (int i = 0; i < 2; i++) {
+        str_printf(out,
+                   "static pk_i64 %s_%s(const struct pk_args *g) { return (%s)->%s_bytes(g); }\n",
+                   name, bytes[i], to, bytes[i]);
+    }
     str_printf(out,
-               "static const struct pk_kernel %s_serial = {.name = \"%s\", .phases = %d, "
-               ".shared_bytes = %s_serial_shared, .local_bytes = %s_serial_local, .tasks = "
-               "%s_serial_tasks, .run = %s_serial_run%s",
-               p, gk->name, k->kind == KERNEL_MATMUL ? 2 : 1, p, p, p, p,
-               gk->n_checks > 0 ? ", .check = " : "");
-    if (gk->n_checks > 0) str_printf(out, "%s_check", p);
+               "static pk_i64 %s_tasks(const struct pk_args *g, int phase) { return "
+               "(%s)->tasks(g, phase)%s; }\n"
+               "static void %s_run(const struct pk_args *g, int phase, pk_i64 task)\n{\n",
+               name, to, serial ? " > 0" : "", name);
+    if (serial)
+        str_printf(
+            out,
+            "    pk_i64 n = (%s)->tasks(g, phase);\n    for (task = 0; task < n; task++)\n    ",
+            to);
+    str_printf(out, "    (%s)->run(g, phase, task);\n}\n", to);
+}
+
+static void write_wrapper(const struct gen_kernel *gk, const char *prefix, const char *name,
+                          const char *to, bool serial, struct str *out) {
+    write_forward(name, to, serial, out);
+    str_printf(out,
+               "static const struct pk_kernel %s = {.name = \"%s\", .phases = %d, .shared_bytes = "
+               "%s_shared, .local_bytes = %s_local, .tasks = %s_tasks, .run = %s_run",
+               name, gk->name, gk->kernel->kind == KERNEL_MATMUL ? 2 : 1, name, name, name, name);
+    if (gk->n_checks > 0) str_printf(out, ", .check = %s_check", prefix);
     str_add(out, "};\n");
 }
 
-static void write_pointer(const struct writer *w, const struct gen_kernel *gk, struct str *out) {
-    str_printf(out, "    &%sk%d_%s,\n", w->tag, gk->kernel->id,
-               shares_bytes(w->p, gk->kernel) ? "serial" : "kernel");
+/* The kernel that the unit's table points to: chosen by the number of rows where there are two
+ * forms, one task where tasks would share bytes. */
+static void write_entry(const struct writer *w, struct gen_kernel *gk, struct str *out) {
+    const struct kernel *k = gk->kernel;
+    const char *p = arena_printf(w->arena, "%sk%d", w->tag, k->id);
+    const char *entry = arena_printf(w->arena, "%s_kernel", p != NULL ? p : "");
+    if (p != NULL && k->kind == KERNEL_MATMUL && k->tile.packed && k->tile.rows) {
+        const char *to =
+            arena_printf(w->arena, "%s_get_shape(g).M <= %d ? &%sr_kernel : &%s_kernel", p,
+                         k->tile.rows_max, p, p);
+        entry = arena_printf(w->arena, "%s_either", p);
+        if (to != NULL && entry != NULL) write_wrapper(gk, p, entry, to, false, out);
+    }
+    if (p != NULL && entry != NULL && shares_bytes(w->p, k)) {
+        const char *to = arena_printf(w->arena, "&%s", entry);
+        entry = arena_printf(w->arena, "%s_serial", p);
+        if (to != NULL && entry != NULL) write_wrapper(gk, p, entry, to, true, out);
+    }
+    gk->symbol = entry != NULL ? entry : "";
 }
 
 static void table_open(struct str *out) {
@@ -241,9 +291,11 @@ static void table_close(int n, struct str *out) {
 }
 
 static void write_table(const struct writer *w, const struct gen_unit *u, struct str *out) {
-    for (int i = 0; i < u->n_kernels; i++) write_entry(w, &u->kernels[i], out);
+    for (int i = 0; i < u->n_kernels; i++)
+        write_entry(w, &u->kernels[i], out);
     table_open(out);
-    for (int i = 0; i < u->n_kernels; i++) write_pointer(w, &u->kernels[i], out);
+    for (int i = 0; i < u->n_kernels; i++)
+        str_printf(out, "    &%s,\n", u->kernels[i].symbol);
     table_close(u->n_kernels, out);
 }
 
@@ -276,7 +328,8 @@ enum proem_status gen_c(struct plan *p, const struct device_desc *device, int n_
     return arena_ok(arena) ? PROEM_OK : err_nomem(e);
 }
 
-/* ---- several plans in one unit ------------------------------------------------------------------ */
+/* ---- several plans in one unit ------------------------------------------------------------------
+ */
 
 static enum proem_status joint_kernels(struct writer *w, struct gen_joint *j, struct str *out) {
     struct plan *p = j->plan;
@@ -284,7 +337,8 @@ static enum proem_status joint_kernels(struct writer *w, struct gen_joint *j, st
     if (j->kernels == NULL) return err_nomem(w->err);
     for (size_t i = 0; i < p->kernels.n; i++)
         TRY(write_kernel(w, p->kernels.at[i], &j->kernels[i], out));
-    for (size_t i = 0; i < p->kernels.n; i++) write_entry(w, &j->kernels[i], out);
+    for (size_t i = 0; i < p->kernels.n; i++)
+        write_entry(w, &j->kernels[i], out);
     return out->failed ? err_nomem(w->err) : PROEM_OK;
 }
 
@@ -321,9 +375,8 @@ enum proem_status gen_c_joint(struct gen_joint *plans, int n, const struct devic
     table_open(out);
     for (int i = 0; i < n; i++) {
         struct gen_joint *j = &plans[i];
-        struct writer w = joint_writer(j, i, device, &j->err);
         for (size_t k = 0; j->status == PROEM_OK && k < j->plan->kernels.n; k++)
-            write_pointer(&w, &j->kernels[k], out);
+            str_printf(out, "    &%s,\n", j->kernels[k].symbol);
     }
     str_add(out, count == 0 ? "    0\n" : "");
     table_close(count, out);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ * How a contraction is cut: which template, which register tile and blocks, in which K order. A
+ * pure function of the sizes, dtypes and the device description, so that plans are the same
+ * everywhere.
+ */
+#ifndef PROEM_TILE_H
+#define PROEM_TILE_H
+
+#include "base/device.h"
+#include "ops/dtype.h"
+
+struct tile_problem {
+    enum dtype acc;     /* f32 f64 i32 i64 */
+    int64_t Z, M, N, K; /* -1: not known when planning */
+    bool one_order;     /* `eager`: one K order for all shapes of operands */
+};
+
+struct tile {
+    bool packed;    /* the packed template (any M) */
+    bool rows;      /* the template for few rows; with `packed`: chosen at launch when M is small */
+    bool swap;      /* the roles of the operands are exchanged: few columns instead of few rows */
+    int mr, nv;     /* register tile: rows, vectors */
+    int mc, kc, nc; /* blocks of the packed template */
+    int rows_mr;    /* rows at a time of the few-rows template */
+    int rows_max;   /* launches with at most so many rows take it */
+    const char *order; /* K order, for `explain` */
+    double seconds;    /* modelled time on one core, < 0 if a size is not known */
+};
+
+struct tile tile_matmul(const struct tile_problem *p, const struct device_desc *d);
+
+/* Lanes of 32 bits in a vector. */
+int tile_lanes(const struct device_desc *d);
+
+#endif
