@@ -301,7 +301,7 @@ static void name_of(const struct graph *g, value_id v, struct str *out) {
     } else if (dtype_is_float(x->dtype)) {
         str_add(out, fmt_double(buf, n->constant.f));
     } else {
-        str_printf(out, "%lld", (long long)n->constant.i);
+        str_printf(out, x->dtype == DT_U64 ? "%llu" : "%lld", (unsigned long long)n->constant.i);
     }
 }
 

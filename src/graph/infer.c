@@ -65,7 +65,8 @@ enum proem_status infer_axes(const struct infer *x) {
         return PROEM_OK;
     }
     if (a->n_axes == 0 && rank > 0)
-        return infer_fail(x, "axes=[] names no axis; leave it out to mean all axes");
+        return infer_fail(x, "axes=[] names no axis%s",
+                          x->op == OP_FLIP ? "" : "; leave it out to mean all axes");
     for (int i = 0; i < a->n_axes; i++) {
         int axis = a->axes[i];
         TRY(infer_axis(x, "axis", rank, &axis));

@@ -72,19 +72,19 @@ static enum proem_status linear(struct infer *x) {
     const struct value *v = infer_in(x, 0), *w = infer_in(x, 1), *b = infer_in(x, 2);
     enum dtype d, bd;
     if (v->rank == 0 || w->rank != 2)
-        return infer_fail(x, "x %s needs at least one dimension and w %s exactly two, [N, K]",
+        return infer_fail(x, "x=%s needs at least one dimension and w=%s exactly two, [N, K]",
                           label(x->g, x->in[0]), label(x->g, x->in[1]));
     TRY(infer_product_dtype(x, 0, 1, &d));
     TRY(inner_dims(x, v->dims[v->rank - 1], w->dims[1]));
     if (b != NULL) {
         TRY(infer_arith(x, 2, &bd));
         if (b->rank > 1 || (b->rank == 1 && !dims_same(x->g, b->dims[0], w->dims[0])))
-            return infer_fail(x, "b %s must have the shape [%s], the rows of w %s",
+            return infer_fail(x, "b=%s must have the shape [%s], the rows of w=%s",
                               label(x->g, x->in[2]), label_dim(x->g, w->dims[0]),
                               label(x->g, x->in[1]));
         enum dtype sum = dtype_promote_ranked(d, false, bd, b->rank == 0, true);
         if (sum == DT_NONE)
-            return infer_fail(x, "b %s does not go with a product in %s; cast it",
+            return infer_fail(x, "b=%s does not go with a product in %s; cast it",
                               label(x->g, x->in[2]), dtype_name(d));
         d = sum;
     }
@@ -97,12 +97,12 @@ static enum proem_status grouped_matmul(struct infer *x) {
     const struct value *a = infer_in(x, 0), *b = infer_in(x, 1), *o = infer_in(x, 2);
     enum dtype d;
     if (a->rank != 2 || b->rank != 3)
-        return infer_fail(x, "a %s must be [T, K] and b %s must be [E, K, N]",
+        return infer_fail(x, "a=%s must be [T, K] and b=%s must be [E, K, N]",
                           label(x->g, x->in[0]), label(x->g, x->in[1]));
     TRY(infer_product_dtype(x, 0, 1, &d));
     TRY(inner_dims(x, a->dims[1], b->dims[1]));
     if (o->dtype != DT_I32 || o->rank != 1 || !dims_same(x->g, o->dims[0], b->dims[0]))
-        return infer_fail(x, "offsets %s must be i32[%s], one for each group of b %s",
+        return infer_fail(x, "offsets %s must be i32[%s], one for each group of b=%s",
                           label(x->g, x->in[2]), label_dim(x->g, b->dims[0]),
                           label(x->g, x->in[1]));
     TRY(infer_results(x, 1, d));

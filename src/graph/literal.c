@@ -213,14 +213,19 @@ value_id literal_const(struct graph *g, const struct place *at, value_id literal
     enum dtype from = graph_value(g, literal)->dtype;
     if (d == DT_NONE) d = from == DT_F64 ? DT_F32 : from == DT_BOOL ? DT_BOOL : DT_I64;
     struct node c = {.op = OP_CONST, .n_out = 1, .literal = literal};
+    struct place here = at != NULL ? *at : (struct place){0};
+    if (n->line > 0) { /* a wrong number is shown where it stands */
+        here.line = n->line;
+        here.col = n->col;
+    }
     if (dtype_is_float(d)) {
         c.constant.f = float_round(d, as_double(from, n->constant), false);
     } else if (from == DT_F64) {
-        place_fail(at, "%s is a float, and an integer of dtype %s is needed; write an integer",
+        place_fail(&here, "%s is a float, and an integer of dtype %s is needed; write an integer",
                    label_name(g, literal), dtype_name(d));
         return 0;
     } else if (!int_in_range(from, n->constant, d)) {
-        place_fail(at,
+        place_fail(&here,
                    "%s is out of the range of %s; write a number in range or cast the other "
                    "operand",
                    label_name(g, literal), dtype_name(d));

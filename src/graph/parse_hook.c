@@ -93,11 +93,10 @@ static enum proem_status hook_params(struct parser *p, const struct token *t) {
     struct hook_scope *s = p->hook;
     int n = 0, want = hook_args(s->kind), first = 5 - want;
     TRY(expect(p, '(', "after the hook's name"));
-    while (!is_punct(peek(p), ')')) {
+    while (!is_punct(peek(p), ')') && n < want) {
         const struct token *arg;
         uint32_t old;
         TRY(expect_name(p, "an argument's name", &arg));
-        if (n == want) break;
         if (names_get(&s->names, arg->text, arg->n, &old))
             return fail_at(p, arg, "two arguments are called `%s`", arg->text);
         struct place at = place_of(p, arg);
