@@ -215,6 +215,34 @@ HKI vf32 HK(b0_value)(const struct pk_args *g, const struct HK(b0_row) *r,
 #endif
 }
 
+/* Fetches ahead, one instruction for each line. */
+#ifdef MM_B0_AHEAD
+HKI void HK(b0_fetch)(const struct pk_args *g, const struct HK(b0_row) *r, pk_i64 z, pk_i64 n,
+                      pk_i64 k, int count)
+{
+    (void)g, (void)z, (void)n, (void)count;
+#if HK_B == 1
+    const unsigned char *p = r->p + k * 4;
+    int bytes = count * 4;
+#elif HK_B == 3
+    const unsigned char *p = r->p + k;
+    int bytes = count;
+#elif HK_B == 4 || HK_B == 5
+    const unsigned char *p = r->p + k / 32 * (HK_B == 4 ? 34 : 18);
+    int bytes = 1;
+#else
+    if (n % HK_NR) return;
+    const unsigned char *p = r->p + HK_BYTES(k) * HK_NR;
+    int bytes = HK_BYTES(count) * HK_NR;
+#if HK_GROUPS
+    __builtin_prefetch(r->s + k / 32 * HK_NR);
+#endif
+#endif
+    for (int i = 0; i < bytes; i += 64)
+        __builtin_prefetch(p + i);
+}
+#endif
+
 struct HK(c_row) {
     pk_i64 at;
 };

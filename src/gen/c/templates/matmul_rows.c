@@ -21,6 +21,13 @@
  *   #define MM_KB 16               axis 0: elements along k between which sums rest in memory. For B
  *                                  as [k][n]: the rows that the processor can stream at once. For
  *                                  B as [n / NR][k][NR]: endless, 1 << 30
+ *   #define MM_B0_AHEAD 512        fetch B0 into the cache so many elements along k ahead, about 2 KiB
+ *                                  of its largest leaf, with one more function:
+ *                                  void MM(b0_fetch)(const struct pk_args *g,
+ *                                      const struct MM(b0_row) *r, pk_i64 z, pk_i64 n, pk_i64 k,
+ *                                      int count) prefetches k .. k+count-1 of row n (axis 1) or of
+ *                                  columns n .. n+PK_W-1; k may be past K; count is MM_B0_GROUP, or
+ *                                  64 without. MM_B1_AHEAD ..
  *   #define MM_PACKS 1             operands packed once by functions of the generator: see matmul.c
  */
 
@@ -51,6 +58,18 @@
 #endif
 #ifndef MM_B3_GROUP
 #define MM_B3_GROUP 0
+#endif
+#ifndef MM_B0_AHEAD
+#define MM_B0_AHEAD 0
+#endif
+#ifndef MM_B1_AHEAD
+#define MM_B1_AHEAD 0
+#endif
+#ifndef MM_B2_AHEAD
+#define MM_B2_AHEAD 0
+#endif
+#ifndef MM_B3_AHEAD
+#define MM_B3_AHEAD 0
 #endif
 #ifndef MM_KB
 #define MM_KB 16
@@ -107,7 +126,11 @@ MM_WITH_GROUP(b0)
 #else
 MM_NO_GROUP(b0)
 #undef MM_B0_GROUP
+#if MM_B0_AHEAD
+#define MM_B0_GROUP 64
+#else
 #define MM_B0_GROUP MM_ENDLESS
+#endif
 #endif
 #if MM_NB > 1
 #if MM_B1_GROUP
@@ -115,7 +138,11 @@ MM_WITH_GROUP(b1)
 #else
 MM_NO_GROUP(b1)
 #undef MM_B1_GROUP
+#if MM_B1_AHEAD
+#define MM_B1_GROUP 64
+#else
 #define MM_B1_GROUP MM_ENDLESS
+#endif
 #endif
 #endif
 #if MM_NB > 2
@@ -124,7 +151,11 @@ MM_WITH_GROUP(b2)
 #else
 MM_NO_GROUP(b2)
 #undef MM_B2_GROUP
+#if MM_B2_AHEAD
+#define MM_B2_GROUP 64
+#else
 #define MM_B2_GROUP MM_ENDLESS
+#endif
 #endif
 #endif
 #if MM_NB > 3
@@ -133,7 +164,51 @@ MM_WITH_GROUP(b3)
 #else
 MM_NO_GROUP(b3)
 #undef MM_B3_GROUP
+#if MM_B3_AHEAD
+#define MM_B3_GROUP 64
+#else
 #define MM_B3_GROUP MM_ENDLESS
+#endif
+#endif
+#endif
+
+/* Fetches ahead; nothing where the generator wants none. */
+#define MM_NO_FETCH(x)                                                                             \
+    MM_INLINE void MM(x##_ahead)(const struct pk_args *g, const struct MM(x##_row) *r, pk_i64 z,   \
+                                 pk_i64 n, pk_i64 k)                                               \
+    {                                                                                              \
+        (void)g, (void)r, (void)z, (void)n, (void)k;                                               \
+    }
+#define MM_FETCH(x, ahead, count)                                                                  \
+    MM_INLINE void MM(x##_ahead)(const struct pk_args *g, const struct MM(x##_row) *r, pk_i64 z,   \
+                                 pk_i64 n, pk_i64 k)                                               \
+    {                                                                                              \
+        MM(x##_fetch)(g, r, z, n, k + ahead, count);                                               \
+    }
+#if MM_B0_AHEAD
+MM_FETCH(b0, MM_B0_AHEAD, MM_B0_GROUP)
+#else
+MM_NO_FETCH(b0)
+#endif
+#if MM_NB > 1
+#if MM_B1_AHEAD
+MM_FETCH(b1, MM_B1_AHEAD, MM_B1_GROUP)
+#else
+MM_NO_FETCH(b1)
+#endif
+#endif
+#if MM_NB > 2
+#if MM_B2_AHEAD
+MM_FETCH(b2, MM_B2_AHEAD, MM_B2_GROUP)
+#else
+MM_NO_FETCH(b2)
+#endif
+#endif
+#if MM_NB > 3
+#if MM_B3_AHEAD
+MM_FETCH(b3, MM_B3_AHEAD, MM_B3_GROUP)
+#else
+MM_NO_FETCH(b3)
 #endif
 #endif
 
@@ -368,7 +443,8 @@ static void MM(pad_rows)(const struct pk_args *g, const struct MM(plan) *p, pk_i
     pk_i64 n##c = MM(min)(n + c, N - 1);                                                           \
     struct MM(b##j##_row) r##c = MM(b##j##_row_init)(g, z, n##c, 1);
 #define MM_K_GROUP(j, c)                                                                           \
-    struct MM(b##j##_group) q##c = MM(b##j##_group_of)(g, &r##c, z, n##c, k, 1);
+    struct MM(b##j##_group) q##c = MM(b##j##_group_of)(g, &r##c, z, n##c, k, 1);                   \
+    MM(b##j##_ahead)(g, &r##c, z, n##c, k);
 #define MM_K_VALUE(j, c) MM_ACC b##c = MM(b##j##_at)(g, &r##c, &q##c, z, n##c, k, PK_W);
 #define MM_K_REST(j, c)                                                                            \
     MM_ACC b##c = MM(b##j##_at)(g, &r##c, &q##c, z, n##c, k, left);                                \
@@ -441,7 +517,8 @@ MM_INLINE MM_ACC MM(add_lanes)(const MM_ACC_S *t)
 #define MM_N_ROW(j, c)                                                                             \
     struct MM(b##j##_row) r##c = MM(b##j##_row_init)(g, z, n + c * PK_W, PK_W);
 #define MM_N_GROUP(j, c)                                                                           \
-    struct MM(b##j##_group) q##c = MM(b##j##_group_of)(g, &r##c, z, n + c * PK_W, k, PK_W);
+    struct MM(b##j##_group) q##c = MM(b##j##_group_of)(g, &r##c, z, n + c * PK_W, k, PK_W);        \
+    MM(b##j##_ahead)(g, &r##c, z, n + c * PK_W, k);
 #define MM_N_VALUE(j, c) MM_ACC b##c = MM(b##j##_at)(g, &r##c, &q##c, z, n + c * PK_W, k, PK_W);
 #define MM_N_LOAD_1(i, c) MM_ACC s##i##_##c = k0 ? MM(get)(s + i * ld + c * PK_W) : MM_SET(0);
 #define MM_N_LOAD(i, WIDE) WIDE(MM_N_LOAD_1, i)
@@ -658,9 +735,13 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_ANY_K
 #undef MM_ANY_N
 #undef MM_A_GROUP
+#undef MM_B0_AHEAD
 #undef MM_B0_GROUP
+#undef MM_B1_AHEAD
 #undef MM_B1_GROUP
+#undef MM_B2_AHEAD
 #undef MM_B2_GROUP
+#undef MM_B3_AHEAD
 #undef MM_B3_GROUP
 #undef MM_CASE_K
 #undef MM_CASE_N
@@ -672,6 +753,7 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_DOT_N
 #undef MM_EIGHT
 #undef MM_ENDLESS
+#undef MM_FETCH
 #undef MM_FMA
 #undef MM_FOUR
 #undef MM_HAS_1
@@ -698,6 +780,7 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_K_ZERO
 #undef MM_K_ZERO_1
 #undef MM_M
+#undef MM_NO_FETCH
 #undef MM_NO_GROUP
 #undef MM_N_GROUP
 #undef MM_N_LOAD
