@@ -67,17 +67,18 @@ LANE_IO(vu64, u64)
 /* the families of one operand that exist for floats only */
 #define REAL1_LIST(X)                                                                              \
     X(EXP, exp)                                                                                    \
-    X(EXP2, exp2) X(EXPM1, expm1) X(LOG, log) X(LOG2, log2) X(LOG10, log10) X(LOG1P, log1p)        \
-        X(SQRT, sqrt) X(RSQRT, rsqrt) X(RECIPROCAL, reciprocal) X(SIN, sin) X(COS, cos)            \
-            X(TAN, tan) X(ASIN, asin) X(ACOS, acos) X(ATAN, atan) X(SINH, sinh) X(COSH, cosh)      \
-                X(TANH, tanh) X(ASINH, asinh) X(ACOSH, acosh) X(ATANH, atanh) X(ERF, erf)          \
-                    X(ERFC, erfc) X(SIGMOID, sigmoid) X(SILU, silu) X(MISH, mish)                  \
-                        X(HARDSWISH, hardswish) X(HARDSIGMOID, hardsigmoid) X(GELU, gelu)          \
-                            X(GELU_TANH, gelu_tanh)
+    X(EXP2, exp2)                                                                                  \
+    X(EXPM1, expm1) X(LOG, log) X(LOG2, log2) X(LOG10, log10) X(LOG1P, log1p) X(SQRT, sqrt)        \
+        X(RSQRT, rsqrt) X(RECIPROCAL, reciprocal) X(SIN, sin) X(COS, cos) X(TAN, tan)              \
+            X(ASIN, asin) X(ACOS, acos) X(ATAN, atan) X(SINH, sinh) X(COSH, cosh) X(TANH, tanh)    \
+                X(ASINH, asinh) X(ACOSH, acosh) X(ATANH, atanh) X(ERF, erf) X(ERFC, erfc)          \
+                    X(SIGMOID, sigmoid) X(SILU, silu) X(MISH, mish) X(HARDSWISH, hardswish)        \
+                        X(HARDSIGMOID, hardsigmoid) X(GELU, gelu) X(GELU_TANH, gelu_tanh)
 #define ANY1_LIST(X)                                                                               \
     X(ABS, abs)                                                                                    \
-    X(SIGN, sign) X(SQUARE, square) X(RELU, relu) X(FLOOR, floor) X(CEIL, ceil) X(ROUND, round)    \
-        X(TRUNC, trunc) X(FRAC, frac)
+    X(SIGN, sign)                                                                                  \
+    X(SQUARE, square) X(RELU, relu) X(FLOOR, floor) X(CEIL, ceil) X(ROUND, round) X(TRUNC, trunc)  \
+        X(FRAC, frac)
 #define REAL2_LIST(X) X(ATAN2, atan2) X(COPYSIGN, copysign) X(HYPOT, hypot)
 #define ANY2_LIST(X)                                                                               \
     X(FLOORDIV, floordiv) X(MOD, mod) X(FMOD, fmod) X(POW, pow) X(MINIMUM, min) X(MAXIMUM, max)
@@ -86,10 +87,11 @@ LANE_IO(vu64, u64)
 #define ORDER_LIST(X) X(EQ, eq) X(NE, ne) X(LT, lt) X(LE, le) X(GT, gt) X(GE, ge)
 #define PARAM_LIST(X)                                                                              \
     X(SOFTPLUS, softplus, a, 1.0, 20.0)                                                            \
-    X(SOFTPLUS, softplus, b, 0.1, 20.0) X(SOFTPLUS, softplus, c, 3.7, 5.0)                         \
-        X(SOFTPLUS, softplus, d, 1.0, 500.0) X(ELU, elu, a, 1.0, 0.0)                              \
-            X(ELU, elu, b, 1.6732632423543772, 0.0) X(LEAKY_RELU, leaky_relu, a, 0.01, 0.0)        \
-                X(LEAKY_RELU, leaky_relu, b, 0.25, 0.0) X(LEAKY_RELU, leaky_relu, c, -1.7, 0.0)
+    X(SOFTPLUS, softplus, b, 0.1, 20.0)                                                            \
+    X(SOFTPLUS, softplus, c, 3.7, 5.0) X(SOFTPLUS, softplus, d, 1.0, 500.0)                        \
+        X(ELU, elu, a, 1.0, 0.0) X(ELU, elu, b, 1.6732632423543772, 0.0)                           \
+            X(LEAKY_RELU, leaky_relu, a, 0.01, 0.0) X(LEAKY_RELU, leaky_relu, b, 0.25, 0.0)        \
+                X(LEAKY_RELU, leaky_relu, c, -1.7, 0.0)
 
 // clang-format off
 #define X(op, fam) REALS(WRAP1, fam)

@@ -2,6 +2,7 @@
  * Conversions between lane types, rounding to narrow dtypes, bit patterns.
  *
  * pk_cvt_A_B(v)        lane type A to B; float to integer truncates, saturates, NaN gives 0
+ * pk_cvtn_vu32_B(v)    the same from lanes below 2^31 (u16, u8, u4, u2), to vf32 and vf64
  * pk_odd_A_vf32(v)     the same to vf32, but rounded to odd: what a cast from a lane type wider
  * than 24 bits to f16 bf16 f8 f4 e8m0 uses, so that the second rounding is the only one (Boldo and
  * Melquiond, "Emulation of a FMA and correctly rounded sums", IEEE Trans. Computers 57(4), 2008)
@@ -69,12 +70,21 @@ PK_I vi32 pk_cvt_vu64_vi32(vu64 a) {
 PK_I vf64 pk_cvt_vu32_vf64(vu32 a) {
     return pk_cvt_vi32_vf64((vi32)(a ^ 0x80000000u)) + 2147483648.0;
 }
+/* Both halves are exact as floats and so is the upper one's product: the sum is the only rounding.
+ */
 PK_I vf32 pk_cvt_vu32_vf32(vu32 a) {
 #if PK_512_ || PK_CLANG_
     return __builtin_convertvector(a, vf32);
 #else
-    return pk_cvt_vf64_vf32(pk_cvt_vu32_vf64(a));
+    return pk_cvt_vi32_vf32((vi32)(a >> 16)) * 65536.0f + pk_cvt_vi32_vf32((vi32)(a & 0xffffu));
 #endif
+}
+/* For lanes of u16, u8, u4, u2: one instruction. */
+PK_I vf32 pk_cvtn_vu32_vf32(vu32 a) {
+    return pk_cvt_vi32_vf32((vi32)a);
+}
+PK_I vf64 pk_cvtn_vu32_vf64(vu32 a) {
+    return pk_cvt_vi32_vf64((vi32)a);
 }
 
 /* Out of range, x86 gives the smallest integer; other machines saturate. Both are brought to the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * asin, acos, atan, atan2; the hyperbolic functions but tanh, lane by lane through libm.
+ * asin, acos, atan, atan2; asinh, acosh, atanh lane by lane through libm.
  *
  * atan z = z + z^3 A(z^2) on [0, 1], beyond by atan z = pi/2 - atan(1/z); asin z = z + z^3 P(z^2)
  * on [0, 1/2], beyond by asin z = pi/2 - 2 asin(sqrt((1 - z) / 2)); A and P minimax (Remez
@@ -61,13 +61,9 @@ PK_I vf32 pk_acos_vf32(vf32 x) {
     vf32 edge = pk_select_vf32(neg, 2 * PK_PI_2_ - (r + r), r + r);
     return pk_select_vf32(far, edge, PK_PI_2_ - pk_withsign_(r, x));
 }
-PK_LIBM1_(pk_sinh_vf32, vf32, float, sinhf)
-PK_LIBM1_(pk_cosh_vf32, vf32, float, coshf)
 PK_LIBM1_(pk_asinh_vf32, vf32, float, asinhf)
 PK_LIBM1_(pk_acosh_vf32, vf32, float, acoshf)
 PK_LIBM1_(pk_atanh_vf32, vf32, float, atanhf)
-PK_LIBM1_(pk_sinh_vf64, vf64, double, sinh)
-PK_LIBM1_(pk_cosh_vf64, vf64, double, cosh)
 PK_LIBM1_(pk_asinh_vf64, vf64, double, asinh)
 PK_LIBM1_(pk_acosh_vf64, vf64, double, acosh)
 PK_LIBM1_(pk_atanh_vf64, vf64, double, atanh)

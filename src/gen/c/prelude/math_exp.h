@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * exp and what is made of it: exp2, expm1, tanh, sigmoid, silu, mish, elu, gelu with tanh.
+ * exp and what is made of it: exp2, expm1, sinh, cosh, tanh, sigmoid, silu, mish, elu, gelu with
+ * tanh.
  *
  * Reduction x = k ln 2 + r after Cody and Waite ("Software Manual for the Elementary Functions",
  * 1980), with ln 2 in two parts so short that k times the first is exact; expm1(r) = r + r^2 Q(r)
@@ -76,6 +77,22 @@ PK_I vf32 pk_tanh_vf32(vf32 x) {
     return pk_withsign_(pk_fabs_(t) / (t + 2.0f), x);
 }
 
+/* With h = (e^|x| - 1) / 4 and E = e^|x| / 4, which do not overflow where the results do not:
+ * sinh = 2 (h + h / (4 h + 1)), cosh = 2 E + 1 / (8 E). */
+PK_I vf32 pk_sinh_vf32(vf32 x) {
+    vi32 k;
+    vf32 a = pk_fabs_(x), q = pk_expm1r_(pk_reduce_(pk_atmost_(a, 89.6f), &k));
+    vf32 s = pk_pow2_(k - 2), h = pk_mad_(s, q, s - 0.25f);
+    vf32 y = (h + h / pk_madc_(h, pk_set_vf32(4.0f), 1.0f)) * 2.0f;
+    return pk_select_vf32((vi32)(a < 0x1p-14f), x, pk_withsign_(pk_fabs_(y), x));
+}
+PK_I vf32 pk_cosh_vf32(vf32 x) {
+    vi32 k;
+    vf32 q = pk_expm1r_(pk_reduce_(pk_atmost_(pk_fabs_(x), 89.6f), &k));
+    vf32 e = pk_pow2_(k - 2) * (q + 1.0f);
+    return e * 2.0f + 0.125f / e;
+}
+
 #define PK_DEAD_ -112.6f
 
 /* ---- functions of e = exp(-|x|), which does not overflow
@@ -140,6 +157,8 @@ PK_LIBM1_(pk_exp_vf64, vf64, double, exp)
 PK_LIBM1_(pk_exp2_vf64, vf64, double, exp2)
 PK_LIBM1_(pk_expm1_vf64, vf64, double, expm1)
 PK_LIBM1_(pk_tanh_vf64, vf64, double, tanh)
+PK_LIBM1_(pk_sinh_vf64, vf64, double, sinh)
+PK_LIBM1_(pk_cosh_vf64, vf64, double, cosh)
 PK_I double pk_sigmoid_f64_(double x) {
     double e = exp(-__builtin_fabs(x));
     return (x < 0.0 ? e : 1.0) / (1.0 + e);

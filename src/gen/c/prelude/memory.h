@@ -109,6 +109,10 @@ PK_I pk_raw8_ pk_getn8_(const void *p, int n) {
 PK_I pk_raw16_ pk_getn16_(const void *p, int n) {
 #if PK_512_
     return (pk_raw16_)__builtin_ia32_loaddquhi256_mask(p, (pk_v16hi_){0}, pk_k_(n));
+#elif PK_256_
+    const unsigned char *q = p;
+    return (pk_raw16_)(pk_v2di_){(long long)pk_part_(q, 2 * n),
+                                 (long long)pk_part_(q + 8, 2 * n - 8)};
 #else
     return pk_get_(p, 2 * n, PK_W / 4).r16;
 #endif
@@ -125,6 +129,10 @@ PK_I void pk_putn8_(void *p, pk_raw8_ r, int n) {
 PK_I void pk_putn16_(void *p, pk_raw16_ r, int n) {
 #if PK_512_
     __builtin_ia32_storedquhi256_mask(p, (pk_v16hi_)r, pk_k_(n));
+#elif PK_256_
+    pk_v2di_ w = (pk_v2di_)r;
+    pk_put_part_(p, (pk_u64)w[0], 2 * n);
+    pk_put_part_((unsigned char *)p + 8, (pk_u64)w[1], 2 * n - 8);
 #else
     pk_bytes_ b;
     b.r16 = r;
@@ -274,23 +282,49 @@ PK_I void pk_putsub_(void *base, pk_i64 index, int bits, pk_u64 x) {
         pk_putsubn_(base, index, bits, x, PK_W);
 }
 
-/* Field i of the word at the low end of lane i, with rubbish above. */
-PK_I vu32 pk_spread4_(pk_u64 x) {
+/* Bits 32 h .. of a word in lanes 8 h .., for fields of 4 bits; the word in all lanes for 2. */
+PK_I vu32 pk_words4_(pk_u64 x) {
 #if PK_512_ && PK_CLANG_
     vu32 w = (vu32)(pk_v8di_){(long long)x};
-    w = __builtin_shufflevector(w, w, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
-    return w >> (vu32){0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28};
+    return __builtin_shufflevector(w, w, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
 #elif PK_512_
     vi32 idx = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
     pk_v8di_ q = {(long long)x};
-    vu32 w = (vu32)__builtin_ia32_permvarsi512_mask((vi32)q, idx, idx, (unsigned short)-1);
-    return w >> (vu32){0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28};
+    return (vu32)__builtin_ia32_permvarsi512_mask((vi32)q, idx, idx, (unsigned short)-1);
 #else
-    return pk_set_vu32((unsigned)x) >> ((vu32)pk_iota_vi32() * 4u);
+    return pk_set_vu32((unsigned)x);
 #endif
 }
+PK_I vu32 pk_words2_(pk_u64 x) {
+    return pk_set_vu32((unsigned)x);
+}
+/* Field i of the word at the low end of lane i, with rubbish above; or at the high end, below. */
+PK_I vu32 pk_spread4_(pk_u64 x) {
+    return pk_words4_(x) >> ((vu32)(pk_iota_vi32() & 7) * 4u);
+}
 PK_I vu32 pk_spread2_(pk_u64 x) {
-    return pk_set_vu32((unsigned)x) >> ((vu32)pk_iota_vi32() * 2u);
+    return pk_words2_(x) >> ((vu32)pk_iota_vi32() * 2u);
+}
+PK_I vi32 pk_high4_(pk_u64 x) {
+    return (vi32)(pk_words4_(x) << (28u - (vu32)(pk_iota_vi32() & 7) * 4u));
+}
+PK_I vi32 pk_high2_(pk_u64 x) {
+    return (vi32)(pk_words2_(x) << (30u - (vu32)pk_iota_vi32() * 2u));
+}
+PK_I vi32 pk_sub_i4_(pk_u64 x) {
+    return pk_high4_(x) >> 28;
+}
+PK_I vi32 pk_sub_i2_(pk_u64 x) {
+    return pk_high2_(x) >> 30;
+}
+PK_I vu32 pk_sub_u4_(pk_u64 x) {
+    return pk_spread4_(x) & 15u;
+}
+PK_I vu32 pk_sub_u2_(pk_u64 x) {
+    return pk_spread2_(x) & 3u;
+}
+PK_I vf32 pk_sub_f4e2m1fn_(pk_u64 x) {
+    return pk_frombits_f4e2m1fn(pk_spread4_(x));
 }
 /* The inverse: the low bits of every lane, packed. */
 PK_I pk_u64 pk_join8_(pk_u64 x, int bits) {
@@ -379,6 +413,21 @@ PK_I void pk_putn64_(void *p, vi64 v, int n) {
 #endif
 }
 
+PK_I void pk_put32_(void *p, vi32 v) {
+    *(pk_uvi32_ *)p = v;
+}
+/* GCC copies a vector of two registers to memory through others unless it is given the halves. */
+PK_I void pk_put64_(void *p, vi64 v) {
+#if PK_SPLIT_
+    typedef pk_hi64_ half __attribute__((aligned(1), may_alias));
+    pk_two_ t = {.i = v};
+    ((half *)p)[0] = t.hi[0];
+    ((half *)p)[1] = t.hi[1];
+#else
+    *(pk_uvi64_ *)p = v;
+#endif
+}
+
 /* ---- dtypes of 32 and 64 bits -------------------------------------------------------------------
  */
 
@@ -404,7 +453,7 @@ PK_I void pk_putn64_(void *p, vi64 v, int n) {
         return r;                                                                                  \
     }                                                                                              \
     PK_I void pk_st_##D(void *base, pk_i64 index, lane v) {                                        \
-        *(pk_u##lane##_ *)((scalar *)base + index) = v;                                            \
+        pk_put##bits##_((scalar *)base + index, (raw)v);                                           \
     }                                                                                              \
     PK_I void pk_stn_##D(void *base, pk_i64 index, lane v, int n) {                                \
         pk_putn##bits##_((scalar *)base + index, (raw)v, n);                                       \
@@ -464,7 +513,7 @@ PK_I pk_half_ pk_sx8_16_(pk_raw8_ r) {
 PK_I vf32 pk_from8_f8e4m3fn_(pk_raw8_ r) {
 #if PK_F16C_
     pk_half_ h = (pk_sx8_16_(r) << 7) & (short)0xbfff;
-    h |= (pk_half_)((h & 0x3f80) == 0x3f80) & 0x7fff;
+    h |= (pk_half_)((h & 0x3f80) == 0x3f80);
     return pk_from16_f16_((pk_raw16_)h) * 256.0f;
 #else
     return pk_frombits_f8e4m3fn(pk_zx8_(r));
@@ -590,10 +639,10 @@ PK_MEM_RAW_(bool, vi32, int, 8)
 #define PK_MEM_SUB_(D, lane, scalar, bits)                                                         \
     PK_MEM_ONE_(D, lane, scalar, bits)                                                             \
     PK_I lane pk_ld_##D(const void *base, pk_i64 index) {                                          \
-        return pk_frombits_##D(pk_spread##bits##_(pk_getsub_(base, index, bits)));                 \
+        return pk_sub_##D##_(pk_getsub_(base, index, bits));                                       \
     }                                                                                              \
     PK_I lane pk_ldn_##D(const void *base, pk_i64 index, int n) {                                  \
-        return pk_frombits_##D(pk_spread##bits##_(pk_getsubn_(base, index, bits, n)));             \
+        return pk_sub_##D##_(pk_getsubn_(base, index, bits, n));                                   \
     }                                                                                              \
     PK_I void pk_st_##D(void *base, pk_i64 index, lane v) {                                        \
         pk_putsub_(base, index, bits, pk_join_((vu32)pk_bits_##D(v), bits));                       \

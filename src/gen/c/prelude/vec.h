@@ -63,7 +63,13 @@
 #define PK_SPLIT_ (!PK_CLANG_)
 #endif
 
+/* Clang splits vectors of 64 bytes on machines for which it prefers 32, unless told otherwise; the
+ * attribute passes on to whatever the function is inlined into. */
+#if PK_CLANG_ && PK_HAS_512_
+#define PK_I static inline __attribute__((always_inline, min_vector_width(8 * 4 * PK_W)))
+#else
 #define PK_I static inline __attribute__((always_inline))
+#endif
 
 typedef __UINT64_TYPE__ pk_u64;
 typedef float vf32 __attribute__((vector_size(4 * PK_W)));
@@ -307,6 +313,13 @@ PK_I vu64 pk_fma_vu64(vu64 a, vu64 b, vu64 c) {
 PK_I vf32 pk_mad_(vf32 a, vf32 b, vf32 c) {
 #if PK_FMA_
     return pk_fma_vf32(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+PK_I vf64 pk_madd_(vf64 a, vf64 b, double c) {
+#if PK_FMA_
+    return pk_fma_vf64(a, b, pk_set_vf64(c));
 #else
     return a * b + c;
 #endif
