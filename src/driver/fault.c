@@ -12,6 +12,17 @@ static const char *name_of(const struct proem_program *p, value_id lowered) {
     return v != 0 ? graph_value(p->graph, v)->name : graph_value(p->low.graph, lowered)->name;
 }
 
+static void print_operand(const struct graph *g, value_id v, struct str *out) {
+    const struct node *n = graph_def(g, v);
+    char buf[32];
+    if (n->op != OP_CONST || graph_value(g, v)->named)
+        str_add(out, graph_value(g, v)->name);
+    else if (dtype_is_float(graph_value(g, v)->dtype))
+        str_add(out, fmt_double(buf, n->constant.f));
+    else
+        str_printf(out, "%lld", (long long)n->constant.i);
+}
+
 static void print_call(const struct proem_program *p, node_id lowered_user, struct str *out) {
     node_id origin = graph_node(p->low.graph, lowered_user)->origin;
     const struct node *n = graph_node(p->graph, origin);
@@ -19,7 +30,8 @@ static void print_call(const struct proem_program *p, node_id lowered_user, stru
     str_printf(out, "%s(", op_info(n->op)->name);
     for (int i = 0; i < n->n_in; i++) {
         if (n->in[i] == 0) continue;
-        str_printf(out, "%s%s", separator, graph_value(p->graph, n->in[i])->name);
+        str_add(out, separator);
+        print_operand(p->graph, n->in[i], out);
         separator = ", ";
     }
     str_add(out, ")");
