@@ -269,6 +269,7 @@ static enum proem_status evaluate(struct run *r, const struct node *n) {
     }
     TRY(gather_operands(r, n, &whole, in, names));
     ev->in_name = names;
+    ev->n_names = n->n_in;
     return fn(ev, own->all ? n : &two, in, out);
 }
 

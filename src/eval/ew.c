@@ -135,21 +135,6 @@ static void ew_range(void *user, int64_t begin, int64_t end, int slot) {
 
 /* ---- data errors ----------------------------------------------------------------------------- */
 
-/* Coordinates of element i of a shape, as text. */
-static const char *position(struct ev *ev, const struct tensor *t, int64_t i) {
-    int64_t c[MAX_RANK];
-    for (int d = t->rank - 1; d >= 0; d--) {
-        c[d] = i % t->shape[d];
-        i /= t->shape[d];
-    }
-    const char *text = "";
-    for (int d = 0; d < t->rank; d++) {
-        text = arena_printf(&ev->scratch, d == 0 ? "%s%lld" : "%s, %lld", text, (long long)c[d]);
-        if (text == NULL) return "?";
-    }
-    return text;
-}
-
 static enum proem_status check_divisor(struct ev *ev, enum op op, const struct tensor *t) {
     int64_t buf[BLOCK];
     for (int64_t at = 0; at < t->n; at += BLOCK) {
@@ -157,9 +142,7 @@ static enum proem_status check_divisor(struct ev *ev, enum op op, const struct t
         read_ints(t, at, n, buf);
         for (int64_t i = 0; i < n; i++) {
             if (buf[i] == 0) {
-                return err_set(ev->err, PROEM_DATA,
-                               "%s: divisor '%s' at [%s] is 0; an integer divisor must not be 0",
-                               op_info(op)->name, ev->in_name[1], position(ev, t, at + i));
+                return data_error(ev, op, 1, t, at + i, 0, "; an integer divisor must not be 0");
             }
         }
     }
@@ -215,7 +198,7 @@ enum proem_status eval_elementwise(struct ev *ev, const struct node *n, const st
         exact = exact && conversion_exact(dtypes[k], j.to[k]);
     }
     if ((op_info(n->op)->flags & OPF_ZERODIV) != 0 && !dtype_is_float(j.compute)) {
-        TRY(check_divisor(ev, n->op, &j.in[1]));
+        if (out->n > 0) TRY(check_divisor(ev, n->op, &in[1]));
     }
     bool whole = exact && (!dtype_is_float(j.compute) || !dtype_is_float(j.result));
     return run(ev, &j, !whole);

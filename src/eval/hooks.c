@@ -43,12 +43,14 @@ static enum proem_status one_node(struct ev *ev, const struct node *n, struct te
     struct tensor *out = &values[n->out];
     tensor_set_shape(out, graph_value(ev->g, n->out)->dtype, vector ? 1 : 0, &pairs);
     ev->in_name = names;
+    ev->n_names = n->n_in;
     return fn(ev, n, in, out);
 }
 
 /* Evaluate a body whose arguments are in arg; the result is its first output. */
 static enum proem_status run_body(const struct hook_call *call, const struct hook *hook,
-                                  const struct tensor *arg, int64_t pairs, struct tensor *result) {
+                                  const struct tensor *arg, const int64_t *i, const int64_t *j,
+                                  int64_t pairs, struct tensor *result) {
     struct ev sub = *call->ev;
     const struct graph *g = hook->body;
     sub.g = g;
@@ -56,6 +58,10 @@ static enum proem_status run_body(const struct hook_call *call, const struct hoo
     sub.want_mag = NULL;
     sub.out_mag = false;
     sub.rows = NULL;
+    sub.pair_i = i;
+    sub.pair_j = j;
+    sub.pair_b = call->b;
+    sub.pair_h = call->h;
     struct tensor *values = ARENA_NEW(&sub.scratch, struct tensor, g->values.n);
     enum proem_status s = values != NULL ? PROEM_OK : err_nomem(sub.err);
     for (size_t k = 0; s == PROEM_OK && k < g->params.n; k++) {
@@ -95,7 +101,7 @@ enum proem_status batch_mask(const struct hook_call *call, const struct hook *ho
     if (hook->body == NULL || n == 0) return PROEM_OK;
     struct tensor arg[4], r;
     TRY(arguments(call, t->i, t->j, n, arg));
-    TRY(run_body(call, hook, arg, n, &r));
+    TRY(run_body(call, hook, arg, t->i, t->j, n, &r));
     r = tensor_expand(&r, 1, &n);
     read_ints(&r, 0, n, t->i);
     for (int64_t k = 0; k < n; k++) {
@@ -125,7 +131,7 @@ enum proem_status batch_hook(const struct hook_call *call, const struct hook *ho
         memcpy(arg[0].store->ch[CH_HI], hi, (size_t)n * sizeof *hi);
     }
     TRY(arguments(call, t->i, t->j, n, arg + 1));
-    TRY(run_body(call, hook, arg, n, &r));
+    TRY(run_body(call, hook, arg, t->i, t->j, n, &r));
     r = tensor_expand(&r, 1, &n);
     read_doubles(&r, 0, n, -1, x);
     if (!call->track) return PROEM_OK;

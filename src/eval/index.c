@@ -7,35 +7,16 @@
  */
 #include "eval/tensor.h"
 
-/* Coordinates of element i as text. */
-static const char *position(struct ev *ev, const struct tensor *t, int64_t i) {
-    int64_t c[MAX_RANK];
-    for (int d = t->rank - 1; d >= 0; d--) {
-        c[d] = i % t->shape[d];
-        i /= t->shape[d];
-    }
-    const char *text = "";
-    for (int d = 0; d < t->rank; d++) {
-        text = arena_printf(&ev->scratch, d == 0 ? "%s%lld" : "%s, %lld", text, (long long)c[d]);
-        if (text == NULL) return "?";
-    }
-    return text;
-}
-
 /* The indices of t as positions in [0, bound); open[i] says that intervals leave index i open (NULL
  * if none is). */
-static enum proem_status indices(struct ev *ev, enum op op, const char *name,
-                                 const struct tensor *t, int64_t bound, int64_t **out_at,
-                                 bool **out_open) {
+static enum proem_status indices(struct ev *ev, enum op op, int axis, const struct tensor *t,
+                                 int64_t bound, int64_t **out_at, bool **out_open) {
     int64_t *at = ARENA_NEW(&ev->scratch, int64_t, (size_t)t->n);
     if (at == NULL) return err_nomem(ev->err);
     read_ints(t, 0, t->n, at);
     for (int64_t i = 0; i < t->n; i++) {
         if (at[i] >= bound || at[i] < -bound) {
-            return err_set(ev->err, PROEM_DATA,
-                           "%s: index '%s' at [%s] is %lld, outside [%lld, %lld]",
-                           op_info(op)->name, name, position(ev, t, i), (long long)at[i],
-                           (long long)-bound, (long long)bound - 1);
+            return index_error(ev, op, 1, t, i, at[i], bound, axis);
         }
         if (at[i] < 0) at[i] += bound;
     }
@@ -85,7 +66,7 @@ enum proem_status eval_take(struct ev *ev, const struct node *n, const struct te
     int axis = n->attrs.axis;
     int64_t *at;
     bool *open;
-    TRY(indices(ev, n->op, ev->in_name[1], &in[1], in->shape[axis], &at, &open));
+    TRY(indices(ev, n->op, axis, &in[1], in->shape[axis], &at, &open));
     TRY(tensor_new(ev, out));
     TRY(move_channels(ev, out, in, open != NULL));
     int64_t outer = dims_product(in, 0, axis), inner = dims_product(in, axis + 1, in->rank);
@@ -117,7 +98,7 @@ enum proem_status eval_take_along(struct ev *ev, const struct node *n, const str
     int axis = n->attrs.axis;
     int64_t *at;
     bool *open;
-    TRY(indices(ev, n->op, ev->in_name[1], &in[1], in->shape[axis], &at, &open));
+    TRY(indices(ev, n->op, axis, &in[1], in->shape[axis], &at, &open));
     /* x restricted or broadcast to the result's other dims; the axis stays whole. */
     int64_t shape[MAX_RANK];
     memcpy(shape, out->shape, sizeof shape);
@@ -160,10 +141,7 @@ enum proem_status eval_lookup(struct ev *ev, const struct node *n, const struct 
         read_ints(&index, 0, index.n, part);
         for (int64_t i = 0; i < out->n; i++) {
             if (part[i] >= bound || part[i] < -bound) {
-                return err_set(ev->err, PROEM_DATA,
-                               "take: index %d of '%s' is %lld, outside [%lld, %lld]", k - 1,
-                               ev->in_name[0], (long long)part[i], (long long)-bound,
-                               (long long)bound - 1);
+                return index_error(ev, n->op, k, &index, i, part[i], bound, k - 1);
             }
             flat[i] = flat[i] * bound + (part[i] < 0 ? part[i] + bound : part[i]);
             if (tensor_exact(&in[k])) continue;
@@ -341,7 +319,7 @@ enum proem_status eval_scatter(struct ev *ev, const struct node *n, const struct
     int axis = n->attrs.axis;
     int64_t *at;
     bool *open;
-    TRY(indices(ev, n->op, ev->in_name[1], &in[1], out->shape[axis], &at, &open));
+    TRY(indices(ev, n->op, axis, &in[1], out->shape[axis], &at, &open));
     s.at = at;
     s.open = open;
     s.n_index = in[1].n;

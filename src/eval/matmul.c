@@ -141,10 +141,11 @@ static enum proem_status read_offsets(struct ev *ev, const struct tensor *t, int
     int64_t before = 0;
     for (int64_t e = 0; e < t->n; e++) {
         if (offset[e] < before || offset[e] > rows) {
-            return err_set(ev->err, PROEM_DATA,
-                           "grouped_matmul: offset '%s' at [%lld] is %lld, outside [%lld, %lld]",
-                           ev->in_name[2], (long long)e, (long long)offset[e], (long long)before,
-                           (long long)rows);
+            const char *why = arena_printf(
+                &ev->scratch, "; offsets must not decrease and are at most the %lld rows of %s",
+                (long long)rows, ev->in_name[0]);
+            if (why == NULL) return err_nomem(ev->err);
+            return data_error(ev, OP_GROUPED_MATMUL, 2, t, e, offset[e], why);
         }
         before = offset[e];
     }

@@ -227,7 +227,7 @@ static struct tensor dims_last(const struct tensor *t, const bool *marked, int64
 /* A row without elements: max and min have no value. */
 static enum proem_status check_row(struct ev *ev, enum op op, int64_t row, int64_t results) {
     if (row > 0 || results == 0) return PROEM_OK;
-    return err_set(ev->err, PROEM_DATA, "%s: '%s' has no elements along the reduced axes",
+    return err_set(ev->err, PROEM_DATA, "%s(%s): no elements along the reduced axes",
                    op_info(op)->name, ev->in_name[0]);
 }
 

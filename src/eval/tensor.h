@@ -59,11 +59,14 @@ struct ev {
     int threads;
     void *pool; /* pthreadpool_t or NULL */
     struct err *err;
-    struct arena scratch;        /* of the running operator */
-    struct store *made;          /* stores made by the running operator */
-    bool *want_mag;              /* per value: a contraction's algebra may see its terms */
-    bool *splits;                /* per value: algebra may move a factor or term out of it */
-    const char *const *in_name;  /* names of the running operator's operands, for data errors */
+    struct arena scratch;       /* of the running operator */
+    struct store *made;         /* stores made by the running operator */
+    bool *want_mag;             /* per value: a contraction's algebra may see its terms */
+    bool *splits;               /* per value: algebra may move a factor or term out of it */
+    const char *const *in_name; /* names of the running operator's operands, for data errors */
+    int n_names;
+    const int64_t *pair_i, *pair_j; /* in a hook: the pairs that are evaluated, of head pair_h */
+    int64_t pair_b, pair_h;
     bool out_mag;                /* the running operator should give mag */
     const struct tensor *values; /* by value id: what hooks capture */
     const int64_t *rows;         /* attention: rows of the result that are asked for; NULL: all */
@@ -134,6 +137,15 @@ void threads_stop(struct ev *ev);
 /* Call fn over [0, n) in at most ev->threads ranges that begin at multiples of grain. slot is below
  * ev->threads and owned by one range at a time. */
 void parallel_ranges(struct ev *ev, int64_t n, int64_t grain, range_fn fn, void *user);
+
+/* ---- fault.c --------------------------------------------------------------------------------- */
+
+/* Element i of t, which is the operand of that number, is not allowed. */
+enum proem_status data_error(struct ev *ev, enum op op, int operand, const struct tensor *t,
+                             int64_t i, int64_t value, const char *reason);
+/* The same for an index into the first operand. */
+enum proem_status index_error(struct ev *ev, enum op op, int operand, const struct tensor *t,
+                              int64_t i, int64_t value, int64_t bound, int axis);
 
 /* ---- operators ------------------------------------------------------------------------------- */
 
