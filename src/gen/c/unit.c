@@ -299,6 +299,22 @@ static void write_table(const struct writer *w, const struct gen_unit *u, struct
     table_close(u->n_kernels, out);
 }
 
+/* Every n-th kernel from number u on. */
+static enum proem_status write_unit(struct writer *w, int u, int n, struct gen_unit *unit) {
+    struct plan *p = w->p;
+    int total = (int)p->kernels.n;
+    unit->kernels = ARENA_NEW(w->arena, struct gen_kernel, total);
+    if (unit->kernels == NULL) return err_nomem(w->err);
+    struct families fam = {.fns = p->fns};
+    for (int i = u; i < total; i += n)
+        walk_kernel(p, p->kernels.at[i], family_visit, &fam);
+    write_prelude(&fam, &unit->text);
+    for (int i = u; i < total; i += n)
+        TRY(write_kernel(w, p->kernels.at[i], &unit->kernels[unit->n_kernels++], &unit->text));
+    write_table(w, unit, &unit->text);
+    return unit->text.failed ? err_nomem(w->err) : PROEM_OK;
+}
+
 enum proem_status gen_c(struct plan *p, const struct device_desc *device, int n_units,
                         struct gen_unit **out, int *n_out, struct err *e) {
     struct arena *arena = p->source->arena;
@@ -307,25 +323,18 @@ enum proem_status gen_c(struct plan *p, const struct device_desc *device, int n_
     int n = n_units < 1 ? 1 : n_units > total ? total : n_units;
     struct gen_unit *units = ARENA_NEW(arena, struct gen_unit, n + 1);
     if (units == NULL) return err_nomem(e);
-    for (int u = 0; u < n; u++) {
-        struct gen_unit *unit = &units[u];
-        str_init(&unit->text, arena->alloc);
-        unit->kernels = ARENA_NEW(arena, struct gen_kernel, total);
-        if (unit->kernels == NULL) return err_nomem(e);
-        struct families fam = {.fns = p->fns};
-        for (int i = u; i < total; i += n) {
-            walk_kernel(p, p->kernels.at[i], family_visit, &fam);
-        }
-        write_prelude(&fam, &unit->text);
-        for (int i = u; i < total; i += n) {
-            TRY(write_kernel(&w, p->kernels.at[i], &unit->kernels[unit->n_kernels++], &unit->text));
-        }
-        write_table(&w, unit, &unit->text);
-        if (unit->text.failed) return err_nomem(e);
-    }
+    for (int u = 0; u < n; u++)
+        str_init(&units[u].text, arena->alloc);
+    enum proem_status s = PROEM_OK;
+    for (int u = 0; u < n && s == PROEM_OK; u++)
+        s = write_unit(&w, u, n, &units[u]);
+    if (s == PROEM_OK && !arena_ok(arena)) s = err_nomem(e);
+    for (int u = 0; u < n && s != PROEM_OK; u++)
+        str_free(&units[u].text);
+    if (s != PROEM_OK) return s;
     *out = units;
     *n_out = n;
-    return arena_ok(arena) ? PROEM_OK : err_nomem(e);
+    return PROEM_OK;
 }
 
 /* ---- several plans in one unit ------------------------------------------------------------------
