@@ -105,7 +105,7 @@ static double trunc_saturate(enum dtype to, double x) {
 
 struct iv iv_cast(enum dtype from, enum dtype to, bool saturate, bool implied, enum eval_mode mode,
                   struct iv a) {
-    if (from == to) return a;
+    if (from == to && (implied || !dtype_is_float(to))) return a;
     if (to == DT_BOOL) {
         if (isnan(a.lo)) return iv_point(1);
         if (!iv_has(a, 0)) return iv_point(1);

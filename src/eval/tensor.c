@@ -504,8 +504,8 @@ static void convert_values(struct cells *c, int64_t n, enum dtype from, enum dty
 
 void cells_cast(struct cells *c, int64_t n, enum dtype from, enum dtype to, bool saturate,
                 bool implied, enum eval_mode mode, bool track) {
-    if (from == to) return;
-    convert_values(c, n, from, to, saturate);
+    if (from == to && (implied || !track)) return;
+    if (from != to) convert_values(c, n, from, to, saturate);
     if (!track) return;
     for (int64_t i = 0; i < n; i++) {
         struct iv a = {c->lo[i], c->hi[i]};
