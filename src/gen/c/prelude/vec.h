@@ -15,8 +15,9 @@
  * - Every function works on whole vectors; loads and stores have a form for the first n lanes.
  *   There is one implementation of each function: no other one for tails, and a lane's result does
  *   not depend on the other lanes.
- * - Compile with -ffp-contract=off and without -ffast-math; denormals must not be flushed. Names
- *   that end in _ are private to the prelude.
+ * - Compile with -ffp-contract=off, -fwrapv (integer lanes wrap) and -Wno-psabi, without
+ * -ffast-math; denormals must not be flushed. Link with -lm. Names that end in _ are private to the
+ * prelude.
  * - f32 functions keep to the ulp column of ops.def over the whole range; f64 functions go through
  *   libm lane by lane.
  */
