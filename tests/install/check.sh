@@ -18,18 +18,29 @@ for header in "$root"/usr/include/proem/*.h; do
 done
 
 cat >"$root/use.c" <<'END'
-#include <proem/status.h>
+#include <proem/proem.h>
+#include <stdio.h>
 int main(void) {
-    return PROEM_OK;
+    return puts(proem_version()) < 0;
 }
 END
 PKG_CONFIG_PATH=$(dirname "$(find "$root/usr" -name proem.pc)")
 export PKG_CONFIG_PATH
+version=$(pkg-config --modversion proem)
+says_version() { # PROGRAM..
+    [ "$("$@")" = "$version" ] || { echo "$*: not version $version" >&2; exit 1; }
+}
 # Words are wanted: pkg-config prints several options.
 # shellcheck disable=SC2046
-cc "$root/use.c" $(pkg-config --cflags --libs proem) -Wl,--no-as-needed -o "$root/shared"
-LD_LIBRARY_PATH=$(pkg-config --variable=libdir proem) "$root/shared"
-pkg-config --exists proem
+cc "$root/use.c" $(pkg-config --cflags --libs proem) -o "$root/use"
+says_version env LD_LIBRARY_PATH="$(pkg-config --variable=libdir proem)" "$root/use"
+# shellcheck disable=SC2046
+cc "$root/use.c" -Wl,-Bstatic -L"$(pkg-config --variable=libdir proem)" -lproem -Wl,-Bdynamic \
+    $(pkg-config --static --cflags --libs proem) -o "$root/use_static"
+says_version "$root/use_static"
+if [ -x "$root/usr/bin/proem" ]; then
+    "$root/usr/bin/proem" --version | grep -qF "$version"
+fi
 
 mkdir "$root/consumer"
 cp "$root/use.c" "$root/consumer"
@@ -44,8 +55,9 @@ endforeach()
 END
 cmake -S "$root/consumer" -B "$root/consumer/build" -DCMAKE_PREFIX_PATH="$root/usr" >/dev/null
 cmake --build "$root/consumer/build" >/dev/null
-"$root/consumer/build/use_shared"
-"$root/consumer/build/use_static"
-man=$root/usr/share/man/man1/proem.1
-[ -s "$man" ]
+says_version "$root/consumer/build/use_shared"
+says_version "$root/consumer/build/use_static"
+for file in man/man1/proem.1 bash-completion/completions/proem zsh/site-functions/_proem; do
+    [ -s "$root/usr/share/$file" ] || { echo "$file is not installed" >&2; exit 1; }
+done
 echo "installed and used"
