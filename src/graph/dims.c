@@ -11,6 +11,7 @@
 /* Expressions of fuzzed texts must not explode when they are multiplied out. */
 #define MAX_TERMS   128
 #define MAX_FACTORS 32
+#define MAX_NODES   512
 
 static int terms_of(const struct sx_pool *p, sx e) {
     return sx_kind(p, e) == SX_ADD ? sx_args(p, e) : 1;
@@ -26,6 +27,22 @@ static int factors_of(const struct sx_pool *p, sx e) {
         if (n > most) most = n;
     }
     return most;
+}
+
+/* Is e a sum of products of atoms, all the way down, and small? The pool keeps a product as one
+ * atom where it could not expand it: such sizes are refused. */
+static bool is_plain(const struct sx_pool *p, sx e, int *budget) {
+    enum sx_kind k = sx_kind(p, e);
+    if (--*budget < 0) return false;
+    if (k == SX_CONST || k == SX_SYM || k == SX_VAR || k == SX_LOOK) return true;
+    for (int i = 0; i < sx_args(p, e); i++) {
+        sx x = sx_arg(p, e, i);
+        enum sx_kind inner = sx_kind(p, x);
+        if (inner == SX_ADD && (k == SX_ADD || k == SX_MUL)) return false;
+        if (inner == SX_MUL && k == SX_MUL) return false;
+        if (!is_plain(p, x, budget)) return false;
+    }
+    return true;
 }
 
 static bool add_fits(int64_t a, int64_t b) {
@@ -65,7 +82,9 @@ bool dim_op(struct graph *g, char op, sx a, sx b, sx *out) {
     case '/': *out = sx_div(p, a, b); break;
     default: *out = sx_mod(p, a, b); break;
     }
-    return *out != 0;
+    int budget = MAX_NODES;
+    return *out != 0 && is_plain(p, *out, &budget) && terms_of(p, *out) <= MAX_TERMS &&
+           factors_of(p, *out) <= MAX_FACTORS;
 }
 
 bool dims_count(struct graph *g, int rank, const sx *dims, sx *out) {

@@ -50,7 +50,8 @@ enum proem_status fail_at(const struct parser *p, const struct token *t, const c
     str_vprintf(&s, format, ap);
     va_end(ap);
     struct place at = place_of(p, t);
-    enum proem_status st = s.failed ? place_nomem(&at) : place_fail(&at, "%s", str_text(&s));
+    bool full = s.failed || !arena_ok(p->a); /* then what looks wrong may only be missing */
+    enum proem_status st = full ? place_nomem(&at) : place_fail(&at, "%s", str_text(&s));
     str_free(&s);
     return st;
 }
@@ -362,6 +363,16 @@ static enum proem_status parse_graph(struct parser *p, struct graph_file *out) {
     return VEC_PUSH(p->a, &out->graphs, p->g) ? PROEM_OK : parser_nomem(p);
 }
 
+static enum proem_status parse_graphs(struct parser *p, const char *text, size_t n,
+                                      struct graph_file *out) {
+    TRY(lex(p->a, text, n, &p->lx, p->e));
+    skip_breaks(p);
+    do
+        TRY(parse_graph(p, out));
+    while (peek(p)->kind != TOK_END);
+    return PROEM_OK;
+}
+
 enum proem_status graph_parse(struct arena *a, const char *file, const char *text, size_t n,
                               bool internal, struct graph_file *out, struct err *e) {
     struct err local;
@@ -373,14 +384,13 @@ enum proem_status graph_parse(struct arena *a, const char *file, const char *tex
     p->internal = internal;
     p->e = e != NULL ? e : &local;
     if (file != NULL && (p->file = arena_strdup(a, file)) == NULL) return err_nomem(e);
-    TRY(lex(a, text, n, &p->lx, p->e));
-    skip_breaks(p);
-    do
-        TRY(parse_graph(p, &found));
-    while (peek(p)->kind != TOK_END);
-    if (!arena_ok(a)) return err_nomem(p->e);
-    *out = found;
-    return PROEM_OK;
+    enum proem_status st = parse_graphs(p, text, n, &found);
+    if (!arena_ok(a)) { /* whatever was found wrong */
+        err_clear(p->e);
+        return err_nomem(p->e);
+    }
+    if (st == PROEM_OK) *out = found;
+    return st;
 }
 
 enum proem_status graph_type_text(struct graph *g, const char *type, enum dtype *d, int *rank,

@@ -2,9 +2,9 @@
  * Golden tests of the graph text: tests/golden/parse/NAME.proem against NAME.want or NAME.err.
  *
  * A file holds cases separated by lines that start with `#---`. In a .want each case gives its
- * canonical print and then its flat one; in a .err each gives one line `LINE:COL: TEXT`. Every graph
- * that parses, those of tests/fusion too, must also verify, and both prints must be fixed points.
- * With PROEM_UPDATE_GOLDEN set the expected files are written instead of compared.
+ * canonical print and then its flat one; in a .err each gives one line `LINE:COL: TEXT`. Every
+ * graph that parses, those of tests/fusion too, must also verify, and both prints must be fixed
+ * points. With PROEM_UPDATE_GOLDEN set the expected files are written instead of compared.
  */
 #include <setjmp.h>
 #include <stdarg.h>
