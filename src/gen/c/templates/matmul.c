@@ -92,6 +92,12 @@
 #define MM_SELECT MM_PASTE(pk_select_, MM_SUFFIX)
 #define MM_TRANSPOSE MM_PASTE(pk_transpose_, MM_SUFFIX)
 #define MM_NR (MM_NV * PK_W)
+#if MM_MR > PK_W || (MM_MR > 4 && MM_MR % 2)
+#error "MM_MR is 1..4 or even, at most PK_W"
+#endif
+#if MM_KC % PK_W || MM_NC % (MM_NV * PK_W)
+#error "MM_KC or MM_NC is no multiple"
+#endif
 #define MM_INLINE static inline __attribute__((always_inline, unused))
 #ifndef MM_B_CONST
 #define MM_B_CONST 0
@@ -474,7 +480,8 @@ MM_INLINE MM_ACC MM(b_at)(const struct pk_args *g, int j, const union MM(b_row) 
     }
 }
 
-/* PK_W columns from n on, vectors along k, to dst[k][NR]. */
+/* Panels of operand j from column n on, to dst[panel][k][NR]; n + columns is at most N rounded up.
+ * Vectors along k: PK_W columns at a time are turned round in registers. */
 MM_INLINE void MM(pack_b_k)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, pk_i64 N,
                             pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
 {
@@ -510,57 +517,65 @@ MM_INLINE void MM(pack_b_k)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, 
     }
 }
 
-/* PK_W columns from n on, vectors along n. */
+/* Vectors along n: a few k for all columns, so that memory is read along its rows. */
+#define MM_BAND 16
 MM_INLINE void MM(pack_b_n)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, pk_i64 N,
-                            pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
+                            pk_i64 vectors, pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
 {
-    union MM(b_row) r;
-    union MM(b_group) q;
-    int cnt = (int)MM(min)(N - n, PK_W);
-    vi32 mask = pk_mask_n(cnt);
-    MM(b_row_init)(g, j, &r, z, n, cnt);
+    union MM(b_row) r[MM_NC / PK_W];
+    for (pk_i64 v = 0; v < vectors; v++)
+        MM(b_row_init)(g, j, &r[v], z, n + v * PK_W, (int)MM(min)(N - n - v * PK_W, PK_W));
     for (pk_i64 k = 0, end; k < kc; k = end) {
         end = MM(group_end)(k0 + k, MM(b_group_length)(j), k0 + kc) - k0;
-        MM(b_group_of)(g, j, &r, &q, z, n, k0 + k, cnt);
-        for (; cnt == PK_W && k < end; k++)
-            MM(put)(dst + k * MM_NR, MM(b_at)(g, j, &r, &q, z, n, k0 + k, PK_W));
-        for (; k < end; k++) {
-            MM_ACC v = MM(b_at)(g, j, &r, &q, z, n, k0 + k, cnt);
-            MM(put)(dst + k * MM_NR, MM_SELECT(mask, v, MM_SET(0)));
+        if (MM(b_group_length)(j) > MM_BAND) end = MM(min)(end, k / MM_BAND * MM_BAND + MM_BAND);
+        for (pk_i64 v = 0; v < vectors; v++) {
+            pk_i64 nv = n + v * PK_W;
+            int cnt = (int)MM(min)(N - nv, PK_W);
+            MM_ACC_S *d = dst + v / MM_NV * MM_NR * kc + v % MM_NV * PK_W;
+            union MM(b_group) q;
+            MM(b_group_of)(g, j, &r[v], &q, z, nv, k0 + k, cnt);
+            if (cnt == PK_W) {
+                for (pk_i64 i = k; i < end; i++)
+                    MM(put)(d + i * MM_NR, MM(b_at)(g, j, &r[v], &q, z, nv, k0 + i, PK_W));
+            } else {
+                for (pk_i64 i = k; i < end; i++) {
+                    MM_ACC x = MM(b_at)(g, j, &r[v], &q, z, nv, k0 + i, cnt);
+                    MM(put)(d + i * MM_NR, MM_SELECT(pk_mask_n(cnt), x, MM_SET(0)));
+                }
+            }
         }
     }
 }
 
 MM_INLINE void MM(pack_b_op)(const struct pk_args *g, int j, int axis, pk_i64 z, pk_i64 n,
-                             pk_i64 N, pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
+                             pk_i64 N, pk_i64 panels, pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
 {
-    for (int v = 0; v < MM_NV; v++, n += PK_W, dst += PK_W) {
-        if (n >= N) {
-            for (pk_i64 k = 0; k < kc; k++)
-                MM(put)(dst + k * MM_NR, MM_SET(0));
-        } else if (axis) {
-            MM(pack_b_k)(g, j, z, n, N, k0, kc, dst);
-        } else {
-            MM(pack_b_n)(g, j, z, n, N, k0, kc, dst);
-        }
-    }
+    pk_i64 vectors = MM(min)(panels * MM_NV, MM(ceil)(N - n, PK_W));
+    if (axis)
+        for (pk_i64 v = 0; v < vectors; v++)
+            MM(pack_b_k)(g, j, z, n + v * PK_W, N, k0, kc,
+                         dst + v / MM_NV * MM_NR * kc + v % MM_NV * PK_W);
+    else
+        MM(pack_b_n)(g, j, z, n, N, vectors, k0, kc, dst);
+    for (pk_i64 v = vectors; v < panels * MM_NV; v++)
+        for (pk_i64 k = 0; k < kc; k++)
+            MM(put)(dst + v / MM_NV * MM_NR * kc + v % MM_NV * PK_W + k * MM_NR, MM_SET(0));
 }
 
-/* One panel of operand j: columns n .. n+NR-1, to dst[k][NR]. */
-static void MM(pack_b)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, pk_i64 N, pk_i64 k0,
-                       pk_i64 kc, MM_ACC_S *dst)
+static void MM(pack_b)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, pk_i64 N, pk_i64 panels,
+                       pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
 {
     switch (j) {
 #if MM_NB > 1
-    case 1: MM(pack_b_op)(g, 1, MM_B1_AXIS, z, n, N, k0, kc, dst); break;
+    case 1: MM(pack_b_op)(g, 1, MM_B1_AXIS, z, n, N, panels, k0, kc, dst); break;
 #endif
 #if MM_NB > 2
-    case 2: MM(pack_b_op)(g, 2, MM_B2_AXIS, z, n, N, k0, kc, dst); break;
+    case 2: MM(pack_b_op)(g, 2, MM_B2_AXIS, z, n, N, panels, k0, kc, dst); break;
 #endif
 #if MM_NB > 3
-    case 3: MM(pack_b_op)(g, 3, MM_B3_AXIS, z, n, N, k0, kc, dst); break;
+    case 3: MM(pack_b_op)(g, 3, MM_B3_AXIS, z, n, N, panels, k0, kc, dst); break;
 #endif
-    default: MM(pack_b_op)(g, 0, MM_B0_AXIS, z, n, N, k0, kc, dst); break;
+    default: MM(pack_b_op)(g, 0, MM_B0_AXIS, z, n, N, panels, k0, kc, dst); break;
     }
 }
 
@@ -761,18 +776,23 @@ MM_INLINE pk_i64 MM(b_elements)(const struct MM(plan) *p)
     return MM(align)(p->Z * MM_NB * p->np * MM_NR * p->K);
 }
 
-/* All of K for 4 panels of A, or 1 of each B: a task of phase 0. */
+/* All of K for 4 panels of A, or for MM_NC columns of each B: a task of phase 0. */
 #define MM_GROUP 4
+
+MM_INLINE pk_i64 MM(b_groups)(const struct MM(plan) *p)
+{
+    return MM(ceil)(p->np, MM_NC / MM_NR);
+}
 
 static void MM(pack_a_task)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 task,
                             MM_ACC_S *dst)
 {
     pk_i64 groups = MM(ceil)(p->mp, MM_GROUP), z = task / groups, first = task % groups * MM_GROUP;
     pk_i64 last = MM(min)(first + MM_GROUP, p->mp);
-    for (pk_i64 k0 = 0; k0 < p->K; k0 += MM_KC) {
-        pk_i64 kc = MM(min)(MM_KC, p->K - k0);
-        for (pk_i64 i = first; i < last; i++) {
-            pk_i64 m = MM(panel_start)(p, i);
+    for (pk_i64 i = first; i < last; i++) {
+        pk_i64 m = MM(panel_start)(p, i);
+        for (pk_i64 k0 = 0; k0 < p->K; k0 += MM_KC) {
+            pk_i64 kc = MM(min)(MM_KC, p->K - k0);
             MM(pack_a)(g, z, m, p->M - m, MM(panel_rows)(p, i), k0, kc,
                        dst + MM(a_panel)(p, z, k0, kc, i));
         }
@@ -782,11 +802,13 @@ static void MM(pack_a_task)(const struct pk_args *g, const struct MM(plan) *p, p
 static void MM(pack_b_task)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 task,
                             MM_ACC_S *dst)
 {
-    pk_i64 z = task / p->np, panel = task % p->np;
+    const pk_i64 step = MM_NC / MM_NR, groups = MM(ceil)(p->np, step);
+    pk_i64 z = task / groups, panel = task % groups * step, panels = MM(min)(step, p->np - panel);
     for (pk_i64 k0 = 0; k0 < p->K; k0 += MM_KC) {
         pk_i64 kc = MM(min)(MM_KC, p->K - k0);
         for (int j = 0; j < MM_NB; j++)
-            MM(pack_b)(g, j, z, panel * MM_NR, p->N, k0, kc, dst + MM(b_panel)(p, z, k0, kc, j, panel));
+            MM(pack_b)(g, j, z, panel * MM_NR, p->N, panels, k0, kc,
+                       dst + MM(b_panel)(p, z, k0, kc, j, panel));
     }
 }
 
@@ -833,9 +855,7 @@ static void MM(product_task)(const struct pk_args *g, const struct MM(plan) *p, 
             pk_i64 jn = MM(min)(step, j1 - jc);
             if (!sb)
                 for (int b = 0; b < MM_NB; b++)
-                    for (pk_i64 j = 0; j < jn; j++)
-                        MM(pack_b)(g, b, z, (jc + j) * MM_NR, p->N, k0, kc,
-                                   lb + (b * jn + j) * MM_NR * kc);
+                    MM(pack_b)(g, b, z, jc * MM_NR, p->N, jn, k0, kc, lb + b * jn * MM_NR * kc);
             for (pk_i64 i = i0; i < i1; i++) {
                 pk_i64 m = MM(panel_start)(p, i), h = MM(panel_rows)(p, i), op = jn * h * MM_NR;
                 const MM_ACC_S *a = sa ? sa + MM(a_panel)(p, z, k0, kc, i) : la + (m - m0) * kc;
@@ -877,7 +897,7 @@ static pk_i64 MM(tasks)(const struct pk_args *g, int phase)
     struct MM(plan) p = MM(make_plan)(g);
     if (!p.Z) return 0;
     if (phase == 1) return p.Z * p.mtasks * p.ntasks;
-    return (p.share_a ? p.Z * MM(ceil)(p.mp, MM_GROUP) : 0) + (p.share_b ? p.Z * p.np : 0);
+    return (p.share_a ? p.Z * MM(ceil)(p.mp, MM_GROUP) : 0) + (p.share_b ? p.Z * MM(b_groups)(&p) : 0);
 }
 
 static void MM(run)(const struct pk_args *g, int phase, pk_i64 task)
@@ -908,7 +928,7 @@ static pk_i64 MM(pack_tasks)(const struct pk_args *g, int operand)
 {
     struct MM(plan) p = MM(make_plan)(g);
     if (!p.Z) return 0;
-    return p.Z * (operand < MM_B_CONST ? p.np : MM(ceil)(p.mp, MM_GROUP));
+    return p.Z * (operand < MM_B_CONST ? MM(b_groups)(&p) : MM(ceil)(p.mp, MM_GROUP));
 }
 
 static void MM(pack)(const struct pk_args *g, int operand, pk_i64 task, void *dst)
@@ -946,6 +966,7 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_B2_GROUP
 #undef MM_B3_GROUP
 #undef MM_B_CONST
+#undef MM_BAND
 #undef MM_CAT1
 #undef MM_CAT2
 #undef MM_COLS
