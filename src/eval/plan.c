@@ -192,7 +192,7 @@ static bool same_dims(const struct value *a, const struct value *b) {
 static bool open_cast(const struct graph *g, const struct node *n) {
     const struct value *in = graph_value(g, n->in[0]), *out = graph_value(g, n->out);
     if (n->attrs.implied) return true;
-    return dtype_is_float(out->dtype) &&
+    return in->dtype != out->dtype && dtype_is_float(out->dtype) &&
            dtype_significand(in->dtype) <= dtype_significand(out->dtype);
 }
 
