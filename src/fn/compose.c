@@ -353,8 +353,9 @@ static fn_id of_gather(struct fn_env *env, const struct node *n, const sx *coord
     sx ic[MAX_RANK];
     if (n->op == OP_LOOKUP) {
         for (int i = 0; i < src->rank; i++) {
-            fn_id f = fn_of_value(env, n->in[1 + i], coord);
-            ic[i] = fn_look(env->pool, f, src->dims[i]);
+            sx at[MAX_RANK];
+            broadcast_back(env, n->in[1 + i], rank, coord, at);
+            ic[i] = fn_look(env->pool, fn_of_value(env, n->in[1 + i], at), src->dims[i]);
         }
         return fn_of_value(env, n->in[0], ic);
     }

@@ -209,7 +209,8 @@ static enum proem_status bitcast(struct infer *x) {
     return PROEM_OK;
 }
 
-/* take in a hook: one index a dim. */
+/* take in a hook: one index a dim. The indices are scalars there; in a lowered graph they are the
+ * tensors that stand for them, broadcast against each other. */
 static enum proem_status lookup(struct infer *x) {
     const struct value *t = infer_in(x, 0);
     if (x->n_in - 1 != t->rank)
@@ -218,12 +219,19 @@ static enum proem_status lookup(struct infer *x) {
                           x->n_in - 1);
     for (int i = 1; i < x->n_in; i++) {
         const struct value *v = infer_in(x, i);
-        if (v->rank != 0 || !dtype_is_int(v->dtype))
-            return place_fail(x->at, "take: the index %s must be an integer scalar",
+        if (!dtype_is_int(v->dtype))
+            return place_fail(x->at, "take: the index %s must be an integer",
                               label(x->g, x->in[i]));
     }
     TRY(infer_results(x, 1, t->dtype));
-    x->out[0].rank = 0;
+    struct type *out = &x->out[0];
+    out->rank = 0;
+    for (int i = 1; i < x->n_in; i++) {
+        const struct value *v = infer_in(x, i);
+        if (!dims_broadcast(x->g, out->rank, out->dims, v->rank, v->dims, &out->rank, out->dims))
+            return place_fail(x->at, "take: the shape of index %s does not fit the others",
+                              label(x->g, x->in[i]));
+    }
     return PROEM_OK;
 }
 
