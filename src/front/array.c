@@ -166,6 +166,7 @@ bool array_shape_as(const struct array_type *stored, enum dtype d, int rank, int
     bool carried = stored->dtype == d || stored->dtype == carrier_of(d);
     bool unpacked = dtype_is_subbyte(d) && (stored->dtype == DT_U8 || stored->dtype == DT_I8);
     if (stored->rank != rank || !(carried || unpacked)) return false;
+    if (rank == 1 && unpacked && stored->dtype == DT_U8) return false; /* it may be packed */
     memcpy(shape, stored->shape, (size_t)rank * sizeof shape[0]);
     return true;
 }

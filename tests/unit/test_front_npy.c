@@ -338,6 +338,11 @@ static void test_adopt_mismatch(void **state) {
     assert_int_equal(shape[0], 2);
     assert_false(array_shape_as(&a.type, DT_F32, 1, shape));
     assert_false(array_shape_as(&a.type, DT_BF16, 2, shape));
+    /* u8[2] may be two elements or a packed tensor of more; i8[2] is two elements. */
+    t = type_of(DT_U8, 1, 2, 0);
+    assert_false(array_shape_as(&t, DT_I4, 1, shape));
+    t.dtype = DT_I8;
+    assert_true(array_shape_as(&t, DT_I4, 1, shape));
     array_free(&a);
 }
 
