@@ -46,8 +46,8 @@ void array_free(struct array *a);
 enum proem_status array_adopt(struct array *a, const struct array_type *want, const char *what,
                               struct err *e);
 /* The shape that a tensor of dtype d would have, given what a file stores; false if the file's
- * array can be no such tensor, or is packed and so has no shape. (For binding symbols before
- * loading.) */
+ * array can be no such tensor, or is, or may be, packed and has no shape. (For binding
+ * symbols before loading.) */
 bool array_shape_as(const struct array_type *stored, enum dtype d, int rank, int64_t *shape);
 
 /* ---- bytes (front/file.c) -------------------------------------------------------------------- */
