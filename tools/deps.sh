@@ -3,7 +3,7 @@
 # Says nothing when all are there. On a system without apt-get it only checks for the tools.
 set -euo pipefail
 
-packages=(gcc clang cmake make pkg-config python3 libjansson-dev libhwloc-dev libzip-dev
+packages=(gcc libc6-dev clang cmake make pkg-config python3 libjansson-dev libhwloc-dev libzip-dev
     libxxhash-dev libpthreadpool-dev libcmocka-dev libdlpack-dev clang-format clang-tidy
     libclang-rt-14-dev libopenblas-dev)
 
@@ -29,5 +29,5 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 echo "deps: installing ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
-"${as_root[@]}" apt-get update -qq
-"${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+"${as_root[@]}" apt-get -o Acquire::Retries=3 update -qq
+"${as_root[@]}" apt-get -o Acquire::Retries=3 install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

@@ -43,8 +43,9 @@ static enum proem_status open_any(struct arena *a, const char *name, const char 
     *ar = (struct archive){.arena = a, .name = copy, .is_npz = npz, .file = {.fd = -1}};
     if (memory != NULL)
         ar->file = file_memory(copy, memory, n);
-    else if (!npz)
+    else
         TRY(file_open(a, copy, &ar->file, e));
+    if (npz) file_close(&ar->file); /* libzip opens it again; what is no regular file ends here */
     enum proem_status s = index_archive(ar, memory, n, e);
     if (s != PROEM_OK) {
         archive_close(ar);

@@ -20,7 +20,7 @@ static enum proem_status io_error(struct err *e, const char *name, const char *v
 enum proem_status file_open(struct arena *a, const char *path, struct file *out, struct err *e) {
     char *name = arena_strdup(a, path);
     if (name == NULL) return err_nomem(e);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hold us up */
     if (fd < 0) return io_error(e, path, "open");
     struct stat st;
     enum proem_status s = PROEM_OK;

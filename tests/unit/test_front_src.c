@@ -4,6 +4,7 @@
 #include "front_util.h"
 
 #include <math.h>
+#include <sys/stat.h>
 
 struct fixture {
     struct arena arena;
@@ -235,6 +236,13 @@ static void test_load_files(void **state) {
     assert_int_equal(symlink(f->folder, path), 0);
     assert_int_equal(load(f, "d.npy", DT_F32, 1, 2, &a, &e), PROEM_IO);
     assert_contains(e.text, "not a regular file");
+    const char *const fifos[] = {"f.npy", "f.npz:k", "f.safetensors:k"};
+    for (size_t i = 0; i < COUNT_OF(fifos); i++) { /* opening one would wait for a writer */
+        snprintf(path, sizeof path, "%s/%.*s", f->folder, (int)strcspn(fifos[i], ":"), fifos[i]);
+        assert_int_equal(mkfifo(path, 0600), 0);
+        assert_int_equal(load(f, fifos[i], DT_F32, 1, 2, &a, &e), PROEM_IO);
+        assert_contains(e.text, "not a regular file");
+    }
 }
 
 static void test_shapes(void **state) {
