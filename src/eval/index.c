@@ -260,55 +260,59 @@ static void add_ranges(struct scatter *s, struct adding *a) {
     }
 }
 
-static void add_term(struct adding *a, int64_t to, const struct tensor *t, int64_t k, bool open) {
-    double lo, hi, mag;
-    read_doubles(t, k, 1, CH_LO, &lo);
-    read_doubles(t, k, 1, CH_HI, &hi);
-    read_doubles(t, k, 1, CH_MAG, &mag);
-    if (open) lo = -INF, hi = INF;
+static void add_term(struct adding *a, int64_t to, const struct cells *c, int64_t i) {
+    double lo = c->lo[i], hi = c->hi[i];
     a->lo[to] += lo;
     a->hi[to] += hi;
-    a->mag[to] += fmax(mag, iv_mag((struct iv){lo, hi}));
+    a->mag[to] += fmax(c->mag[i], iv_mag((struct iv){lo, hi}));
     double g = lo == hi ? grid_of(lo) : 0;
     if (g < a->grid[to]) a->grid[to] = g;
 }
 
+static enum proem_status adding_memory(struct ev *ev, struct adding *a, size_t n) {
+    double **part[] = {&a->lo, &a->hi, &a->mag, &a->count, &a->grid};
+    for (size_t k = 0; k < COUNT_OF(part); k++) {
+        *part[k] = ARENA_NEW(&ev->scratch, double, n);
+        if (*part[k] == NULL) return err_nomem(ev->err);
+    }
+    return PROEM_OK;
+}
+
 static enum proem_status scatter_add_floats(struct scatter *s) {
     struct ev *ev = s->ev;
-    size_t n = (size_t)s->out->n;
-    double *v = ARENA_NEW(&ev->scratch, double, n),
-           *add = ARENA_NEW(&ev->scratch, double, (size_t)s->src.n);
-    if (v == NULL || add == NULL) return err_nomem(ev->err);
-    read_doubles(&s->base, 0, s->base.n, -1, v);
-    read_doubles(&s->src, 0, s->src.n, -1, add);
-    struct adding a = {.sum = v};
+    int64_t n = s->out->n;
+    struct adding a = {.sum = ARENA_NEW(&ev->scratch, double, (size_t)n)};
+    struct cells *c = ARENA_NEW(&ev->scratch, struct cells, 1);
+    if (a.sum == NULL || c == NULL) return err_nomem(ev->err);
     TRY(tensor_intervals(ev, s->out, true));
-    if (ev->track) {
-        a.lo = ARENA_NEW(&ev->scratch, double, n);
-        a.hi = ARENA_NEW(&ev->scratch, double, n);
-        a.mag = ARENA_NEW(&ev->scratch, double, n);
-        a.count = ARENA_NEW(&ev->scratch, double, n);
-        a.grid = ARENA_NEW(&ev->scratch, double, n);
-        if (!arena_ok(&ev->scratch)) return err_nomem(ev->err);
-        for (int64_t i = 0; i < s->out->n; i++) {
-            a.grid[i] = INF;
-            add_term(&a, i, &s->base, i, false);
+    if (ev->track) TRY(adding_memory(ev, &a, (size_t)n));
+    for (int64_t k = 0; k < n; k += BLOCK) {
+        int64_t m = n - k < BLOCK ? n - k : BLOCK;
+        cells_read(&s->base, k, m, ev->track, ev->track, c);
+        memcpy(a.sum + k, c->f, (size_t)m * sizeof(double));
+        for (int64_t i = 0; i < m && ev->track; i++) {
+            a.grid[k + i] = INF;
+            add_term(&a, k + i, c, i);
         }
     }
-    bool all_open = false;
-    for (int64_t k = 0; k < s->src.n; k++) {
-        int64_t index, to = target(s, k, &index);
-        v[to] += add[k];
-        if (!ev->track) continue;
-        add_term(&a, to, &s->src, k, false);
-        a.count[to]++;
-        all_open = all_open || (s->open != NULL && s->open[index]);
+    bool open = false;
+    for (int64_t k = 0; k < s->src.n; k += BLOCK) {
+        int64_t m = s->src.n - k < BLOCK ? s->src.n - k : BLOCK;
+        cells_read(&s->src, k, m, ev->track, ev->track, c);
+        for (int64_t i = 0; i < m; i++) {
+            int64_t index, to = target(s, k + i, &index);
+            a.sum[to] += c->f[i];
+            if (!ev->track) continue;
+            add_term(&a, to, c, i);
+            a.count[to]++;
+            open = open || (s->open != NULL && s->open[index]);
+        }
     }
-    round_doubles(s->out->dtype, v, s->out->n);
-    write_doubles(s->out, 0, s->out->n, v);
+    round_doubles(s->out->dtype, a.sum, n);
+    write_doubles(s->out, 0, n, a.sum);
     if (!ev->track) return PROEM_OK;
     add_ranges(s, &a);
-    if (all_open) set_unknown(s->out, 0, s->out->n);
+    if (open) set_unknown(s->out, 0, n);
     tensor_drop_exact(ev, s->out);
     return PROEM_OK;
 }

@@ -340,53 +340,50 @@ enum proem_status eval_arg(struct ev *ev, const struct node *n, const struct ten
 
 /* ---- cumsum ---------------------------------------------------------------------------------- */
 
-static void cumsum_floats(const struct fold *f, int64_t row_at, const struct tensor *to) {
-    double sum = 0, lo = 0, hi = 0, abs = 0, grid = INF;
+/* A row of x: values, and intervals when they are carried. */
+struct row_of {
+    double *v, *lo, *hi;
+    int64_t *i;
+};
+
+static void cumsum_floats(const struct fold *f, int64_t first, const struct row_of *x,
+                          const struct tensor *to) {
+    struct iv r = {0, 0};
+    double sum = 0, abs = 0, grid = INF;
     for (int64_t i = 0; i < f->row; i++) {
-        int64_t k = row_at * f->row + i;
-        double v;
-        read_doubles(&f->in, k, 1, -1, &v);
-        sum += v;
+        sum += x->v[i];
         double rounded = round_to(f->result, sum);
-        int64_t at = tensor_index(to, k);
-        elem_store(f->result, f->out->store->data, at, (union scalar){.f = rounded});
+        int64_t at = tensor_index(to, first + i);
+        write_doubles(f->out, at, 1, &rounded);
         if (!f->track) continue;
-        struct iv x;
-        read_doubles(&f->in, k, 1, CH_LO, &x.lo);
-        read_doubles(&f->in, k, 1, CH_HI, &x.hi);
-        lo += x.lo;
-        hi += x.hi;
-        abs += iv_mag(x);
-        double g = x.lo == x.hi ? grid_of(x.lo) : 0;
+        struct iv term = {x->lo[i], x->hi[i]};
+        r = (struct iv){r.lo + term.lo, r.hi + term.hi};
+        abs += iv_mag(term);
+        double g = term.lo == term.hi ? grid_of(term.lo) : 0;
         grid = g < grid ? g : grid;
-        struct iv r = sum_range((struct iv){lo, hi}, f->result, (double)(i + 1), abs, grid);
-        r = iv_result(f->result, f->ev->mode, r);
-        f->out->store->ch[CH_LO][at] = r.lo;
-        f->out->store->ch[CH_HI][at] = r.hi;
-        if (f->mag) f->out->store->ch[CH_MAG][at] = fmax(abs, iv_mag(r));
+        struct iv y = sum_range(r, f->result, (double)(i + 1), abs, grid);
+        y = iv_result(f->result, f->ev->mode, y);
+        f->out->store->ch[CH_LO][at] = y.lo;
+        f->out->store->ch[CH_HI][at] = y.hi;
+        if (f->mag) f->out->store->ch[CH_MAG][at] = fmax(abs, iv_mag(y));
     }
 }
 
-static void cumsum_ints(const struct fold *f, int64_t row_at, const struct tensor *to) {
+static void cumsum_ints(const struct fold *f, int64_t first, const struct row_of *x,
+                        const struct tensor *to) {
     int64_t sum = 0;
-    double lo = 0, hi = 0;
+    struct iv r = {0, 0};
     for (int64_t i = 0; i < f->row; i++) {
-        int64_t k = row_at * f->row + i, v;
-        read_ints(&f->in, k, 1, &v);
-        sum = (int64_t)((uint64_t)sum + (uint64_t)v);
-        int64_t at = tensor_index(to, k);
-        union scalar r = elem_cast(DT_I64, (union scalar){.i = sum}, f->result, false);
-        elem_store(f->result, f->out->store->data, at, r);
+        sum = (int64_t)((uint64_t)sum + (uint64_t)x->i[i]);
+        int64_t at = tensor_index(to, first + i);
+        union scalar v = elem_cast(DT_I64, (union scalar){.i = sum}, f->result, false);
+        elem_store(f->result, f->out->store->data, at, v);
         if (!f->track) continue;
-        struct iv x;
-        read_doubles(&f->in, k, 1, CH_LO, &x.lo);
-        read_doubles(&f->in, k, 1, CH_HI, &x.hi);
-        lo += x.lo;
-        hi += x.hi;
-        bool known = lo == hi;
-        f->out->store->ch[CH_LO][at] = known ? (double)r.i : lo;
-        f->out->store->ch[CH_HI][at] = known ? (double)r.i : hi;
-        if (f->mag) f->out->store->ch[CH_MAG][at] = fmax(fabs(lo), fabs(hi));
+        r = (struct iv){r.lo + x->lo[i], r.hi + x->hi[i]};
+        struct iv y = r.lo == r.hi ? iv_point((double)v.i) : r;
+        f->out->store->ch[CH_LO][at] = y.lo;
+        f->out->store->ch[CH_HI][at] = y.hi;
+        if (f->mag) f->out->store->ch[CH_MAG][at] = iv_mag(y);
     }
 }
 
@@ -406,11 +403,20 @@ enum proem_status eval_cumsum(struct ev *ev, const struct node *n, const struct 
     }
     f.in = dims_last(&x, marked, &f.row);
     struct tensor to = dims_last(out, marked, &f.row);
-    for (int64_t row = 0; f.row > 0 && row < out->n / f.row; row++) {
+    struct row_of r = {ARENA_NEW(&ev->scratch, double, (size_t)f.row),
+                       ARENA_NEW(&ev->scratch, double, (size_t)f.row),
+                       ARENA_NEW(&ev->scratch, double, (size_t)f.row),
+                       ARENA_NEW(&ev->scratch, int64_t, (size_t)f.row)};
+    if (!arena_ok(&ev->scratch)) return err_nomem(ev->err);
+    for (int64_t first = 0; f.row > 0 && first < out->n; first += f.row) {
+        if (f.track) read_doubles(&f.in, first, f.row, CH_LO, r.lo);
+        if (f.track) read_doubles(&f.in, first, f.row, CH_HI, r.hi);
         if (dtype_is_float(out->dtype)) {
-            cumsum_floats(&f, row, &to);
+            read_doubles(&f.in, first, f.row, -1, r.v);
+            cumsum_floats(&f, first, &r, &to);
         } else {
-            cumsum_ints(&f, row, &to);
+            read_ints(&f.in, first, f.row, r.i);
+            cumsum_ints(&f, first, &r, &to);
         }
     }
     if (f.track) tensor_drop_exact(ev, out);
