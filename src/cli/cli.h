@@ -87,6 +87,8 @@ enum proem_status session_context(struct session *s, const struct cli *o, struct
 /* Another program for the same graph (bench), parsed and bound alike. */
 enum proem_status session_program(struct session *s, enum fuse_policy fuse, proem_program **out,
                                   struct err *e);
+/* The last pass to run: at least `last`, further if -d asks for a later one. */
+enum pass_id session_last(const struct session *s, enum pass_id last);
 /* --run-pass: print what the pass makes of the file. */
 enum proem_status session_run_pass(struct session *s, struct err *e);
 

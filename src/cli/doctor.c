@@ -74,7 +74,7 @@ static void print_cache(struct session *s) {
     struct rt_cache_stat st;
     rt_cache_stat(s->c->rt, &st);
     if (st.dir == NULL) {
-        printf("cache: none (neither PROEM_CACHE_DIR, XDG_CACHE_HOME nor HOME is set)\n");
+        printf("cache: none (PROEM_CACHE_DIR is empty, or XDG_CACHE_HOME and HOME are not set)\n");
         return;
     }
     printf("cache: %s, %lld entries, %lld bytes of at most %lld\n", st.dir, (long long)st.entries,

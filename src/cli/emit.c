@@ -22,7 +22,7 @@ enum proem_status cmd_emit(struct session *s, struct err *e) {
     TRY(inputs_bind(s, e));
     TRY(program_run(s->p, PASS_LOWER, PASS_FUSE, e));
     s->p->opt.units = (int)s->p->plan.kernels.n;
-    TRY(program_run(s->p, PASS_GEN, PASS_GEN, e));
+    TRY(program_run(s->p, PASS_GEN, session_last(s, PASS_GEN), e));
     TRY(write_units(s, e));
     struct str flags;
     str_init(&flags, &allocator_default);

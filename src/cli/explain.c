@@ -35,10 +35,20 @@ static json_t *bytes_or_null(int64_t bytes) {
     return bytes >= 0 ? json_integer(bytes) : json_null();
 }
 
+/* How a product is cut. */
 static json_t *config_of(const struct kernel *k) {
+    const struct tile *t = &k->tile;
     json_t *o = json_object();
-    if (k->tile.mr > 0) json_object_set_new(o, "mr", json_integer(k->tile.mr));
-    if (k->tile.nv > 0) json_object_set_new(o, "nv", json_integer(k->tile.nv));
+    if (k->kind != KERNEL_MATMUL) return o;
+    json_object_set_new(o, "packed", json_boolean(t->packed));
+    json_object_set_new(o, "rows", json_integer(t->rows ? t->rows_max : 0));
+    json_object_set_new(o, "swap", json_boolean(t->swap));
+    json_object_set_new(o, "mr", json_integer(t->mr));
+    json_object_set_new(o, "nv", json_integer(t->nv));
+    json_object_set_new(o, "mc", json_integer(t->mc));
+    json_object_set_new(o, "kc", json_integer(t->kc));
+    json_object_set_new(o, "nc", json_integer(t->nc));
+    json_object_set_new(o, "order", json_string(t->order != NULL ? t->order : ""));
     return o;
 }
 
@@ -124,6 +134,17 @@ static void print_names(const char *what, const char *of, const struct graph *g,
     printf("\n");
 }
 
+static void print_tile(const struct tile *t) {
+    if (t->packed)
+        printf(
+            "  packed: tiles of %d rows by %d vectors, blocks of %d rows, %d columns, %d along k\n",
+            t->mr, t->nv, t->mc, t->nc, t->kc);
+    if (t->rows)
+        printf("  few rows: %d at a time, where there are at most %d\n", t->rows_mr, t->rows_max);
+    if (t->swap) printf("  operands exchanged\n");
+    if (t->order != NULL) printf("  order of k: %s\n", t->order);
+}
+
 static void print_kernel(const struct plan *p, const struct kernel *k) {
     struct role roles[2];
     int n = roles_of(p, k, roles);
@@ -144,7 +165,7 @@ static void print_kernel(const struct plan *p, const struct kernel *k) {
     for (size_t i = 0; i < k->stores.n; i++)
         printf("%s %s", i > 0 ? "," : "", graph_value(p->low.graph, k->stores.at[i].value)->name);
     printf("\n");
-    if (k->tile.mr > 0) printf("  block: %d rows by %d vectors\n", k->tile.mr, k->tile.nv);
+    if (k->kind == KERNEL_MATMUL) print_tile(&k->tile);
 }
 
 static void print_edges(struct session *s) {
@@ -185,6 +206,6 @@ enum proem_status explain_text(struct session *s, struct err *e) {
 
 enum proem_status cmd_explain(struct session *s, struct err *e) {
     TRY(inputs_bind(s, e));
-    TRY(program_run(s->p, PASS_LOWER, PASS_FUSE, e));
+    TRY(program_run(s->p, PASS_LOWER, session_last(s, PASS_FUSE), e));
     return s->o->json ? explain_json(s, e) : explain_text(s, e);
 }

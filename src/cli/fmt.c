@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 
 enum proem_status cmd_fmt(struct session *s, struct err *e) {
+    TRY(program_run(s->p, PASS_LOWER, session_last(s, PASS_PARSE), e));
     struct str text;
     str_init(&text, &allocator_default);
     const struct graph_file *f = &s->p->file;

@@ -164,7 +164,8 @@ enum proem_status cmd_run(struct session *s, struct err *e) {
     TRY(inputs_bind(s, e));
     TRY(program_run(s->p, PASS_LOWER, PASS_LOWER, e));
     TRY(inputs_load(s, e));
-    if (s->o->device != CLI_REF) TRY(program_run(s->p, PASS_FUSE, PASS_LINK, e));
+    enum pass_id last = s->o->device == CLI_REF ? PASS_LOWER : PASS_LINK;
+    TRY(program_run(s->p, PASS_FUSE, session_last(s, last), e));
     struct bound_run r = {0};
     enum proem_status status = run(s, &r, e);
     bound_run_close(&r);

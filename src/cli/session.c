@@ -197,6 +197,14 @@ static enum proem_status dump(void *user, struct proem_program *p, enum pass_id 
     return PROEM_OK;
 }
 
+enum pass_id session_last(const struct session *s, enum pass_id last) {
+    for (size_t i = 0; i < s->o->dump.n; i++) {
+        enum pass_id asked = pass_by_name(s->o->dump.at[i]);
+        if (asked > last) last = asked;
+    }
+    return last;
+}
+
 /* ---- programs -------------------------------------------------------------------------------- */
 
 static enum proem_status parse(struct session *s, proem_program *p, struct err *e) {
@@ -218,7 +226,8 @@ enum proem_status session_open(struct session *s, const struct cli *o, struct er
     s->p->observe = dump;
     s->p->observe_user = s;
     TRY(parse(s, s->p, e));
-    if (o->command == CMD_FMT && o->run_pass == NULL) return PROEM_OK;
+    bool only_text = o->command == CMD_FMT && o->run_pass == NULL;
+    if (only_text && session_last(s, PASS_PARSE) == PASS_PARSE) return PROEM_OK;
     TRY(resolve_forces(s, e));
     return choose_target(s, &s->p->opt.target, e);
 }

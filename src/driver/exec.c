@@ -77,7 +77,8 @@ static enum proem_status make_tables(struct proem_execution *x, struct err *e) {
     if (!arena_ok(&x->arena)) return err_nomem(e);
     for (size_t i = 0; i < in; i++)
         x->in_shapes[i] = x->in_shape[i];
-    return p->rt != NULL ? rt_exec_new(p->rt, p->pool, &x->rt, e) : PROEM_OK;
+    if (p->opt.device == PROEM_DEVICE_REF) return PROEM_OK;
+    return rt_exec_new(p->rt, p->pool, &x->rt, e);
 }
 
 enum proem_status proem_execution_create(proem_program *p, proem_execution **out) {

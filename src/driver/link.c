@@ -78,21 +78,25 @@ static enum proem_status marked_buffers(struct linker *l, struct rt_operand *out
     return PROEM_OK;
 }
 
-/* The right operands of a product count as one, and come first. */
+/* The fns of one side of a product: a, or all b (which count as one operand). */
+static enum proem_status pack_side(struct linker *l, const struct kernel *k, bool is_a,
+                                   struct rt_operand *out) {
+    int n = is_a ? 1 : k->n_b;
+    for (int j = 0; j < n; j++)
+        fn_walk(l->p->plan.fns, is_a ? k->a : k->b[j], mark_load, l);
+    return marked_buffers(l, out);
+}
+
+/* The template's right operand comes first; with exchanged roles that is a. */
 static enum proem_status make_operands(struct linker *l, const struct kernel *k,
                                        struct rt_step *step) {
-    int n = step->kernel->operands, i = 0;
+    int n = step->kernel->operands, made = 0;
     if (n == 0 || n != k->prepack[0] + k->prepack[1]) return PROEM_OK;
     struct rt_operand *o = ARENA_NEW(l->a, struct rt_operand, n);
     if (o == NULL) return err_nomem(l->err);
-    if (k->prepack[1]) {
-        for (int j = 0; j < k->n_b; j++)
-            fn_walk(l->p->plan.fns, k->b[j], mark_load, l);
-        TRY(marked_buffers(l, &o[i++]));
-    }
-    if (k->prepack[0]) {
-        fn_walk(l->p->plan.fns, k->a, mark_load, l);
-        TRY(marked_buffers(l, &o[i++]));
+    for (int side = 0; side < 2; side++) {
+        bool is_a = (side == 0) == k->tile.swap;
+        if (k->prepack[is_a ? 0 : 1]) TRY(pack_side(l, k, is_a, &o[made++]));
     }
     step->operands = o;
     return PROEM_OK;

@@ -42,21 +42,35 @@ if [ -x "$root/usr/bin/proem" ]; then
     "$root/usr/bin/proem" --version | grep -qF "$version"
 fi
 
+examples=$(dirname "$0")/../../examples
+# shellcheck disable=SC2046
+cc "$examples/linear.c" $(pkg-config --cflags --libs proem) -o "$root/linear"
+LD_LIBRARY_PATH=$(pkg-config --variable=libdir proem) "$root/linear"
+if command -v c++ >/dev/null; then
+    # shellcheck disable=SC2046
+    c++ "$examples/header.cpp" $(pkg-config --cflags --libs proem) -o "$root/header"
+    LD_LIBRARY_PATH=$(pkg-config --variable=libdir proem) "$root/header"
+fi
+
 mkdir "$root/consumer"
-cp "$root/use.c" "$root/consumer"
+cp "$root/use.c" "$examples/linear.c" "$root/consumer"
 cat >"$root/consumer/CMakeLists.txt" <<'END'
 cmake_minimum_required(VERSION 3.25)
 project(consumer C)
 find_package(proem REQUIRED)
 foreach(kind shared static)
-  add_executable(use_${kind} use.c)
-  target_link_libraries(use_${kind} proem::${kind})
+  foreach(program use linear)
+    add_executable(${program}_${kind} ${program}.c)
+    target_link_libraries(${program}_${kind} proem::${kind})
+  endforeach()
 endforeach()
 END
 cmake -S "$root/consumer" -B "$root/consumer/build" -DCMAKE_PREFIX_PATH="$root/usr" >/dev/null
 cmake --build "$root/consumer/build" >/dev/null
 says_version "$root/consumer/build/use_shared"
 says_version "$root/consumer/build/use_static"
+"$root/consumer/build/linear_shared"
+"$root/consumer/build/linear_static"
 for file in man/man1/proem.1 bash-completion/completions/proem zsh/site-functions/_proem; do
     [ -s "$root/usr/share/$file" ] || { echo "$file is not installed" >&2; exit 1; }
 done

@@ -1,0 +1,18 @@
+# The source of every kernel compiles by hand, without the library.
+$ proem emit small.proem -o k --arch generic | sed 's/ -.* / .. /'
+| k/k0_matmul_y.c
+| k/k1_reduction_sum_1.c
+| compile each with: cc .. FILE.so
+$ for f in k/*.c; do cc -std=gnu11 -O1 -w -Wno-psabi -fPIC -shared -nostartfiles "$f" -o "${f%.c}.so" || exit; done; ls k
+| k0_matmul_y.c
+| k0_matmul_y.so
+| k1_reduction_sum_1.c
+| k1_reduction_sum_1.so
+$ nm -D --defined-only k/*.so | grep -c proem_unit
+| 2
+$ proem emit small.proem -o small.proem
+2> proem: small.proem: there is a file of that name
+? 2
+$ proem emit small.proem --device cuda -o k
+2> proem: device cuda is not supported: this version of proem plans for CPUs only
+? 3

@@ -1,0 +1,86 @@
+# The contract's example.
+$ proem explain linear.proem --dim M=16 --arch avx2 | grep -v '^  packed\|^  few rows\|^  order'
+| linear_int8 on cpu (avx2), precision boundary, M = 16
+| 1 kernel; moves 59.4 MB, a kernel an operator 1235.6 MB
+|
+| kernel 0, matmul: k0_matmul_y
+|   computed in the loads of b: cast_1, unsqueeze_1, mul_1, wd, permute_1
+|   computed on the result: h, y
+|   reads 58.9 MB: x, w, s, b
+|   writes 0.5 MB: y
+|
+| edges
+|   cast_1 -> mul_1 (a): fused, bytes: reads 58.7 MB instead of 234.8 MB
+|   mul_1 -> wd (x): fused, bytes: reads 58.7 MB instead of 234.8 MB
+|   wd -> matmul_1 (b): fused, bytes: reads 58.7 MB instead of 117.4 MB
+|   matmul_1 -> h (a): fused, epilogue: follows the product element by element, in registers
+|   h -> y (x): fused, epilogue: follows the product element by element, in registers
+$ proem explain linear.proem --dim M=16 --arch avx2 --json | sed 's/"config": {"packed[^}]*}/"config": {..}/'
+| {"version": 1, "graph": "linear_int8", "device": "cpu", "dims": {"M": 16}, "kernels": [{"id": 0, "template": "matmul", "name": "k0_matmul_y", "prologue": {"a": [], "b": ["cast_1", "unsqueeze_1", "mul_1", "wd", "permute_1"]}, "epilogue": ["h", "y"], "reads": 58937344, "writes": 458752, "config": {..}}], "edges": [{"from": "cast_1", "to": "mul_1", "input": "a", "verdict": "fused", "rule": "bytes", "why": "reads 58.7 MB instead of 234.8 MB"}, {"from": "mul_1", "to": "wd", "input": "x", "verdict": "fused", "rule": "bytes", "why": "reads 58.7 MB instead of 234.8 MB"}, {"from": "wd", "to": "matmul_1", "input": "b", "verdict": "fused", "rule": "bytes", "why": "reads 58.7 MB instead of 117.4 MB"}, {"from": "matmul_1", "to": "h", "input": "a", "verdict": "fused", "rule": "epilogue", "why": "follows the product element by element, in registers"}, {"from": "h", "to": "y", "input": "x", "verdict": "fused", "rule": "epilogue", "why": "follows the product element by element, in registers"}], "bytes": {"unfused": 1235636224, "fused": 59396096}}
+$ proem explain linear.proem --arch avx2 | head -n 8
+| linear_int8 on cpu (avx2), precision boundary, M not bound
+| 1 kernel; moves ? bytes, a kernel an operator ? bytes
+|
+| kernel 0, matmul: k0_matmul_y
+|   computed in the loads of b: cast_1, unsqueeze_1, mul_1, wd, permute_1
+|   computed on the result: h, y
+|   reads ? bytes: x, w, s, b
+|   writes ? bytes: y
+$ proem explain linear.proem --arch avx2 --json | grep -o '"dims.*"kernels"\|"reads.*config\|"bytes": {.*'
+| "dims": {}, "kernels"
+| "reads": null, "writes": null, "config
+| "bytes": {"unfused": null, "fused": null}}
+
+# Sizes from a file's shape.
+$ proem run small.proem --dim M=5 --in x=ones --out y=y.npy > /dev/null
+$ printf 'graph g(x: f32[M, 2]) { return x * 2 }' > g.proem; proem explain g.proem --in x=y.npy --json | grep -o '"dims": {[^}]*}'
+| "dims": {"M": 5}
+
+# Choices.
+$ proem explain small.proem --dim M=64 --fuse never --arch avx2 | grep -v '^  packed\|^  few rows\|^  order'
+| small on cpu (avx2), precision boundary, M = 64
+| 4 kernels; moves 4.1 kB, a kernel an operator 4.1 kB
+|
+| kernel 0, matmul: k0_matmul_matmul_1
+|   reads 792 bytes: x, w
+|   writes 512 bytes: matmul_1
+|   operands exchanged
+|
+| kernel 1, pointwise: k1_pointwise_h
+|   computes: h
+|   reads 520 bytes: b, matmul_1
+|   writes 512 bytes: h
+|
+| kernel 2, pointwise: k2_pointwise_y
+|   computes: y
+|   reads 512 bytes: h
+|   writes 512 bytes: y
+|
+| kernel 3, reduction: k3_reduction_sum_1
+|   reads 512 bytes: y
+|   writes 256 bytes: sum_1
+|
+| edges
+|   matmul_1 -> h (a): stored, result: another kernel reads the finished result
+|   h -> y (x): stored, never: fusing was ruled out by option
+|   y -> sum_1 (x): stored, output: it is an output of the graph
+$ proem explain small.proem --dim M=64 --fuse h:y=never --arch avx2 | sed -n '/^edges/,$p'
+| edges
+|   matmul_1 -> h (a): fused, epilogue: follows the product element by element, in registers
+|   h -> y (x): stored, result: another kernel reads the finished result
+|   y -> sum_1 (x): stored, output: it is an output of the graph
+$ proem explain small.proem --dim M=64 --fuse always --assume bandwidth --precision eager --arch avx2 | head -n 2
+| small on cpu (avx2), precision eager, M = 64
+| 2 kernels; moves 2.1 kB, a kernel an operator 4.1 kB
+$ proem explain small.proem --dim M=64 --tune --tune=order --strict --threads 1 --seed 4 --arch generic | head -n 1
+| small on cpu (generic), precision boundary, M = 64
+
+$ proem explain small.proem --device cuda --arch sm_90a
+2> proem: device cuda is not supported: this version of proem plans for CPUs only
+? 3
+$ proem run small.proem --device cuda
+2> proem: no CUDA device: this version of proem runs on CPUs only
+? 4
+$ proem bench small.proem --device cuda
+2> proem: no CUDA device: this version of proem runs on CPUs only
+? 4
