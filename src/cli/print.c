@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -19,12 +18,10 @@ int print_error(const char *file, const struct err *e) {
 }
 
 enum proem_status print_json(json_t *root, struct err *e) {
-    char *text = root != NULL ? json_dumps(root, JSON_ENSURE_ASCII) : NULL;
+    if (root == NULL) return err_nomem(e);
+    bool ok = json_dumpf(root, stdout, JSON_ENSURE_ASCII) == 0 && putchar('\n') != EOF;
     json_decref(root);
-    if (text == NULL) return err_nomem(e);
-    int rc = puts(text);
-    free(text);
-    return rc >= 0 ? PROEM_OK : err_set(e, PROEM_IO, "standard output: cannot be written");
+    return ok ? PROEM_OK : err_set(e, PROEM_IO, "standard output: cannot be written");
 }
 
 json_t *json_real_or_null(double v) {

@@ -3,88 +3,7 @@
  * every kind of misuse as an error with a text. Programs are compiled for real, once each: a cache
  * in a folder of this run is shared by the tests.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <math.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "proem/proem.h"
-
-static char cache_dir[] = "/tmp/proem-test-api-XXXXXX";
-
-/* ---- helpers --------------------------------------------------------------------------------- */
-
-static proem_context *context(void) {
-    struct proem_context_options o;
-    proem_context_options_init(&o);
-    o.cache_dir = cache_dir;
-    o.threads = 2;
-    proem_context *c = NULL;
-    assert_int_equal(proem_context_create(&o, &c), PROEM_OK);
-    return c;
-}
-
-/* A tensor with room for its shape. */
-struct tensor {
-    DLTensor t;
-    int64_t shape[4], strides[4];
-};
-
-static void tensor_set(struct tensor *x, void *data, uint8_t code, uint8_t bits, int rank,
-                       const int64_t *shape) {
-    memset(x, 0, sizeof *x);
-    for (int i = 0; i < rank; i++)
-        x->shape[i] = shape[i];
-    x->t.data = data;
-    x->t.device.device_type = kDLCPU;
-    x->t.ndim = rank;
-    x->t.dtype = (DLDataType){code, bits, 1};
-    x->t.shape = x->shape;
-}
-
-static void f32(struct tensor *x, float *data, int rank, int64_t a, int64_t b) {
-    int64_t shape[2];
-    shape[0] = a;
-    shape[1] = b;
-    tensor_set(x, data, kDLFloat, 32, rank, shape);
-}
-
-static void fill(float *data, int n, int seed) {
-    for (int i = 0; i < n; i++)
-        data[i] = (float)((i * 37 + seed * 11) % 17 - 8) * 0.25f;
-}
-
-static proem_program *compile_text(proem_context *c, const char *text, enum proem_device device) {
-    proem_graph *g = NULL;
-    proem_program *p = NULL;
-    struct proem_compile_options o;
-    proem_compile_options_init(&o);
-    o.device = device;
-    enum proem_status s = proem_graph_parse(c, text, strlen(text), "test.proem", NULL, &g);
-    if (s != PROEM_OK) fail_msg("%s", proem_error_text(c, NULL, NULL));
-    s = proem_compile(g, &o, &p);
-    if (s != PROEM_OK) fail_msg("%s", proem_error_text(c, NULL, NULL));
-    proem_graph_destroy(g); /* the program does not need it */
-    return p;
-}
-
-static void run_ok(proem_execution *x, const DLTensor *const *in, size_t n_in, DLTensor *const *out,
-                   size_t n_out) {
-    if (proem_run(x, in, n_in, out, n_out) != PROEM_OK) fail_msg("%s", proem_execution_error(x));
-}
-
-static void has(const char *text, const char *part) {
-    if (strstr(text, part) == NULL) fail_msg("'%s' does not say '%s'", text, part);
-}
+#include "api_util.h"
 
 /* ---- contexts -------------------------------------------------------------------------------- */
 
@@ -133,21 +52,6 @@ static void test_error_is_the_first(void **state) {
 }
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
-
-static proem_graph *linear_graph(proem_context *c) {
-    proem_graph *g = NULL;
-    assert_int_equal(proem_graph_create(c, "linear", &g), PROEM_OK);
-    proem_value x = proem_graph_param(g, "x", "f32[M, 5]");
-    proem_value w = proem_graph_const_param(g, "w", "f32[5, 3]");
-    proem_value b = proem_graph_param(g, "b", "f32[3]");
-    proem_value h = proem_add(g, proem_matmul(g, x, w), b);
-    proem_value y = proem_call1(g, "relu", h, NULL);
-    proem_graph_name(g, y, "y");
-    assert_int_equal(proem_graph_output(g, y, 0), PROEM_OK);
-    proem_value twice = proem_mul(g, y, proem_graph_int(g, 2));
-    assert_int_equal(proem_graph_output(g, twice, 0), PROEM_OK);
-    return g;
-}
 
 static void test_builder(void **state) {
     (void)state;
@@ -323,33 +227,6 @@ static void test_no_compiler(void **state) {
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
-
-/* One execution of linear_graph's program with m rows, against plain loops. */
-static void run_linear(proem_execution *x, int m) {
-    float a[64 * 5], w[15], b[3], y[64 * 3], z[64 * 3];
-    struct tensor t[5];
-    fill(a, m * 5, m);
-    fill(w, 15, 2);
-    fill(b, 3, 1);
-    f32(&t[0], a, 2, m, 5);
-    f32(&t[1], w, 2, 5, 3);
-    f32(&t[2], b, 1, 3, 0);
-    f32(&t[3], y, 2, m, 3);
-    f32(&t[4], z, 2, m, 3);
-    const DLTensor *in[] = {&t[0].t, &t[1].t, &t[2].t};
-    DLTensor *out[] = {&t[3].t, &t[4].t};
-    run_ok(x, in, 3, out, 2);
-    for (int i = 0; i < m; i++) {
-        for (int j = 0; j < 3; j++) {
-            float sum = b[j]; /* exact: small multiples of 1/16 */
-            for (int k = 0; k < 5; k++)
-                sum += a[i * 5 + k] * w[k * 3 + j];
-            float want = sum > 0 ? sum : 0;
-            assert_true(y[i * 3 + j] == want);
-            assert_true(z[i * 3 + j] == 2 * want);
-        }
-    }
-}
 
 static void run_on(enum proem_device device, enum proem_fuse fuse, enum proem_precision prec) {
     proem_context *c = context();
@@ -715,158 +592,6 @@ static void test_constants(void **state) {
     proem_context_destroy(c);
 }
 
-/* ---- threads --------------------------------------------------------------------------------- */
-
-struct worker {
-    pthread_t thread;
-    proem_program *p;
-    int id;
-};
-
-static void *work(void *user) {
-    const struct worker *w = user;
-    proem_execution *x = NULL;
-    if (proem_execution_create(w->p, &x) != PROEM_OK) return user;
-    for (int i = 0; i < 40; i++)
-        run_linear(x, (w->id * 7 + i) % 30 + 1);
-    proem_execution_destroy(x);
-    return NULL;
-}
-
-static void threads_on(enum proem_device device) {
-    proem_context *c = context();
-    proem_graph *g = linear_graph(c);
-    struct proem_compile_options o;
-    proem_compile_options_init(&o);
-    o.device = device;
-    proem_program *p = NULL;
-    assert_int_equal(proem_compile(g, &o, &p), PROEM_OK);
-    struct worker w[4];
-    for (int i = 0; i < 4; i++) {
-        w[i] = (struct worker){.p = p, .id = i};
-        assert_int_equal(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
-    }
-    /* meanwhile the owner compiles the same graph again */
-    proem_program *other = NULL;
-    assert_int_equal(proem_compile(g, &o, &other), PROEM_OK);
-    for (int i = 0; i < 4; i++) {
-        void *failed = NULL;
-        assert_int_equal(pthread_join(w[i].thread, &failed), 0);
-        assert_null(failed);
-    }
-    proem_program_destroy(other);
-    proem_program_destroy(p);
-    proem_graph_destroy(g);
-    proem_context_destroy(c);
-}
-
-static void test_threads(void **state) {
-    (void)state;
-    threads_on(PROEM_DEVICE_CPU);
-    threads_on(PROEM_DEVICE_REF);
-}
-
-/* ---- allocation failure ---------------------------------------------------------------------- */
-
-struct faulty {
-    pthread_mutex_t lock;
-    long left, live, made; /* allocations until the failure; alive; in all */
-};
-
-static void *faulty_alloc(void *user, size_t size, size_t align) {
-    struct faulty *f = user;
-    pthread_mutex_lock(&f->lock);
-    bool ok = f->left > 0;
-    if (ok) {
-        f->left--;
-        f->live++;
-        f->made++;
-    }
-    pthread_mutex_unlock(&f->lock);
-    return ok ? aligned_alloc(align, (size + align - 1) / align * align) : NULL;
-}
-
-static void faulty_free(void *user, void *p, size_t size) {
-    struct faulty *f = user;
-    (void)size;
-    pthread_mutex_lock(&f->lock);
-    f->live--;
-    pthread_mutex_unlock(&f->lock);
-    free(p);
-}
-
-/* All of it once; the first status that is not OK. */
-static enum proem_status whole_life(struct faulty *f, enum proem_device device, const char *text) {
-    struct proem_context_options o;
-    proem_context_options_init(&o);
-    o.alloc = faulty_alloc;
-    o.free = faulty_free;
-    o.user = f;
-    o.cache_dir = cache_dir;
-    o.threads = 1;
-    proem_context *c = NULL;
-    proem_graph *g = NULL;
-    proem_program *p = NULL;
-    proem_execution *x = NULL;
-    struct proem_compile_options co;
-    proem_compile_options_init(&co);
-    co.device = device;
-    float a[32] = {0}, b[32] = {0}, y[32];
-    struct tensor t[3];
-    f32(&t[0], a, 2, 4, 8);
-    f32(&t[1], b, 2, 8, 4);
-    f32(&t[2], y, 2, 4, 4);
-    const DLTensor *in[] = {&t[0].t, &t[1].t};
-    DLTensor *out[] = {&t[2].t};
-    enum proem_status s = proem_context_create(&o, &c);
-    if (s == PROEM_OK) s = proem_graph_parse(c, text, strlen(text), "t", NULL, &g);
-    if (s == PROEM_OK) s = proem_compile(g, &co, &p);
-    if (s == PROEM_OK) s = proem_execution_create(p, &x);
-    if (s == PROEM_OK) s = proem_run(x, in, 2, out, 1);
-    proem_execution_destroy(x);
-    proem_program_destroy(p);
-    proem_graph_destroy(g);
-    proem_context_destroy(c);
-    return s;
-}
-
-static void test_no_memory(void **state) {
-    (void)state;
-    static const char text[] = "graph g(a: f32[M, K], const b: f32[K, N]) {\n"
-                               "  return softmax(matmul(a, b) * 2) + 1\n"
-                               "}\n";
-    static const enum proem_device devices[] = {PROEM_DEVICE_REF, PROEM_DEVICE_CPU};
-    for (size_t d = 0; d < 2; d++) {
-        struct faulty f = {.left = 1000000};
-        pthread_mutex_init(&f.lock, NULL);
-        assert_int_equal(whole_life(&f, devices[d], text), PROEM_OK);
-        assert_int_equal(f.live, 0);
-        long needed = f.made;
-        for (long n = 0; n < needed; n++) {
-            f.left = n;
-            enum proem_status s = whole_life(&f, devices[d], text);
-            if (f.live != 0) fail_msg("%ld allocations leak after failure %ld", f.live, n);
-            /* What cannot be kept in the cache is no failure. */
-            if (s != PROEM_OK && s != PROEM_NOMEM) fail_msg("failure %ld gives status %d", n, s);
-        }
-        pthread_mutex_destroy(&f.lock);
-    }
-}
-
-/* ---- the run --------------------------------------------------------------------------------- */
-
-static int make_cache(void **state) {
-    (void)state;
-    return mkdtemp(cache_dir) == NULL;
-}
-
-static int remove_cache(void **state) {
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", cache_dir);
-    return system(command);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_context),
@@ -885,8 +610,6 @@ int main(void) {
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_sub_byte),
         cmocka_unit_test(test_constants),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, make_cache, remove_cache);
 }
