@@ -365,7 +365,6 @@ static enum proem_status att_memory(struct att *a) {
         batch_memory(a, &a->batch[t]);
         a->sub[t] = *ev;
         a->sub[t].threads = 1;
-        a->sub[t].pool = NULL;
         a->sub[t].made = NULL;
         a->sub[t].out_mag = false;
         a->sub[t].err = &a->sub_err[t];

@@ -407,11 +407,11 @@ enum proem_status eval_graph(const struct graph *g, const struct dims_binding *b
                        .alloc = alloc,
                        .mode = options->mode,
                        .track = options->intervals,
+                       .threads = threads_clamp(options->threads),
                        .err = e};
     arena_init(&r.plan, alloc);
     arena_init(&r.ev.scratch, alloc);
     enum proem_status s = prepare(&r, binding, e);
-    if (s == PROEM_OK) s = threads_start(&r.ev, options->threads);
     if (s == PROEM_OK) s = bind_inputs(&r, inputs);
     if (s == PROEM_OK) s = run_nodes(&r);
     if (s == PROEM_OK) s = pack_outputs(&r, &res);
@@ -419,7 +419,6 @@ enum proem_status eval_graph(const struct graph *g, const struct dims_binding *b
     for (value_id v = 1; r.value != NULL && v < g->values.n; v++) {
         drop_value(&r, v);
     }
-    threads_stop(&r.ev);
     arena_free(&r.ev.scratch);
     arena_free(&r.plan);
     if (s != PROEM_OK) {

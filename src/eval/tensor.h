@@ -57,7 +57,6 @@ struct ev {
     enum eval_mode mode;
     bool track; /* carry intervals */
     int threads;
-    void *pool; /* pthreadpool_t or NULL */
     struct err *err;
     struct arena scratch;       /* of the running operator */
     struct store *made;         /* stores made by the running operator */
@@ -132,8 +131,8 @@ int64_t tensor_index(const struct tensor *t, int64_t i);
 /* ---- threads.c ------------------------------------------------------------------------------- */
 
 typedef void (*range_fn)(void *user, int64_t begin, int64_t end, int slot);
-enum proem_status threads_start(struct ev *ev, int threads);
-void threads_stop(struct ev *ev);
+/* A number of threads that parallel_ranges takes. */
+int threads_clamp(int threads);
 /* Call fn over [0, n) in at most ev->threads ranges that begin at multiples of grain. slot is below
  * ev->threads and owned by one range at a time. */
 void parallel_ranges(struct ev *ev, int64_t n, int64_t grain, range_fn fn, void *user);
