@@ -185,6 +185,8 @@ PK_I unsigned short pk_k_(int n) {
 PK_I vi32 pk_select_vi32(vi32 m, vi32 a, vi32 b) {
 #if PK_256_
     return (vi32)__builtin_ia32_blendvps256((vf32)b, (vf32)a, (vf32)m);
+#elif PK_512_ && PK_CLANG_
+    return __builtin_ia32_selectd_512(__builtin_ia32_cvtd2mask512(m), a, b);
 #else
     return (m & a) | (~m & b);
 #endif
@@ -359,9 +361,17 @@ PK_I vf32 pk_fabs_(vf32 x) {
 PK_I vi32 pk_signbit_(vf32 x) {
     return (vi32)x & (int)0x80000000u;
 }
-/* |m| with the sign bit of s, for m >= 0 or NaN. */
+/* Clang 19 folds a bitwise choice between two vectors into a later masked choice with one of them
+ * and gets the three-way logic wrong (AVX-512): hide the first one's result. */
+PK_I vf32 pk_opaque_(vf32 x) {
+#if PK_512_ && PK_CLANG_
+    __asm__("" : "+v"(x));
+#endif
+    return x;
+}
+/* m with the sign bit of s, for a sign bit of m that is clear. */
 PK_I vf32 pk_withsign_(vf32 m, vf32 s) {
-    return (vf32)((vi32)m | pk_signbit_(s));
+    return pk_opaque_((vf32)((vi32)m | pk_signbit_(s)));
 }
 
 /* ---- shuffles and transposes ----------------------------------------------------------------- */
