@@ -194,7 +194,7 @@ enum proem_status parse_hooks(struct parser *p, struct hook hooks[HOOK_COUNT]) {
     TRY(expect(p, '{', "before the hooks"));
     for (skip_breaks(p); !is_punct(peek(p), '}'); skip_breaks(p)) {
         uint32_t start = p->pos;
-        enum hook_kind kind;
+        enum hook_kind kind = HOOK_SCORE;
         TRY(parse_hook(p, hooks, &kind));
         const struct token *t = peek(p);
         if (t->kind != TOK_NEWLINE && !is_punct(t, ';') && !is_punct(t, '}'))

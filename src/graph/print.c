@@ -214,7 +214,11 @@ static value_id hook_value(const struct printer *p) {
 }
 
 static void hook_print(const struct printer *outer, const struct hook *h, enum hook_kind kind) {
-    struct printer p = {h->body, outer->out, outer->flat, outer->indent + 1, NULL, 0};
+    struct printer p = {.g = h->body,
+                        .out = outer->out,
+                        .flat = outer->flat,
+                        .in_hook = true,
+                        .indent = outer->indent + 1};
     const struct graph *g = h->body;
     if (!place_values(&p)) {
         outer->out->failed = true;
@@ -333,7 +337,7 @@ static void rest_print(struct printer *p) {
 }
 
 void graph_print(const struct graph *g, bool flat, struct str *out) {
-    struct printer p = {g, out, flat, 0, NULL, 0};
+    struct printer p = {.g = g, .out = out, .flat = flat};
     if (!place_values(&p)) {
         out->failed = true;
         return;

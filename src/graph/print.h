@@ -23,6 +23,7 @@ struct printer {
     const struct graph *g;
     struct str *out;
     bool flat;
+    bool in_hook; /* a look-up is written `take` */
     int indent;
     struct shown *values; /* one a value */
     size_t comment;       /* the next comment to write */

@@ -199,7 +199,7 @@ static void separate(const struct printer *p, bool *first) {
 static void call_print(const struct printer *p, const struct node *n) {
     int n_pars, input = 0;
     const struct par *pars = signature(n->op, &n_pars);
-    bool first = true, take = n->op == OP_LOOKUP;
+    bool first = true, take = n->op == OP_LOOKUP && p->in_hook;
     str_printf(p->out, "%s(", take ? "take" : op_text_name(n->op));
     for (int i = 0; i < n_pars; i++) {
         const struct par *par = &pars[i];

@@ -34,6 +34,18 @@ static char *read_file(const char *path, size_t *n) {
     return text;
 }
 
+/* The flat prints show every value, with its name and type. */
+static void check_same_values(const struct graph *g, const struct graph *h) {
+    struct str x, y;
+    str_init(&x, &allocator_default);
+    str_init(&y, &allocator_default);
+    graph_print(g, true, &x);
+    graph_print(h, true, &y);
+    assert_string_equal(str_text(&x), str_text(&y));
+    str_free(&x);
+    str_free(&y);
+}
+
 /* Print, read the print again, print that: the texts and all types must be the same. */
 static void check_fixed_point(const struct graph *g, bool flat) {
     struct arena a;
@@ -53,6 +65,7 @@ static void check_fixed_point(const struct graph *g, bool flat) {
     if (graph_verify(h, &e) != PROEM_OK) fail_msg("%s in\n%s", e.text, str_text(&first));
     graph_print(h, flat, &second);
     assert_string_equal(str_text(&first), str_text(&second));
+    check_same_values(g, h);
     assert_int_equal(g->outputs.n, h->outputs.n);
     for (size_t i = 0; i < g->outputs.n; i++) {
         struct str x, y;
@@ -193,10 +206,42 @@ static void test_fusion_graphs(void **state) {
     assert_true(for_each(PROEM_SOURCE_DIR "/tests/fusion", false) >= 40);
 }
 
+/* What only lowered graphs have is read back from their dumps. */
+static void test_dumps(void **state) {
+    (void)state;
+    static const char text[] = "graph g(x: f32[4, M], i: i64[3], s: bf16[]) {\n"
+                               "  cast_1 = cast(x, bf16, implied=true)  # bf16[4, M]\n"
+                               "  lookup_1 = lookup(cast_1, i, const(i64, 2))  # bf16[3]\n"
+                               "  dim_1 = dim(M*2)  # i64[]\n"
+                               "  mul_1 = mul(lookup_1, const(bf16, 0.5))  # bf16[3]\n"
+                               "  y = add(mul_1, dim_1)  # bf16[3]\n"
+                               "  return y, mul_1 as out1, y as `z 1`\n"
+                               "}\n";
+    struct arena a;
+    struct graph_file file = {0};
+    struct err e;
+    struct str s;
+    arena_init(&a, &allocator_default);
+    err_clear(&e);
+    str_init(&s, &allocator_default);
+    assert_int_equal(graph_parse(&a, NULL, text, sizeof text - 1, false, &file, &e), PROEM_INVALID);
+    err_clear(&e);
+    if (graph_parse(&a, NULL, text, sizeof text - 1, true, &file, &e) != PROEM_OK)
+        fail_msg("%d:%d: %s", e.line, e.col, e.text);
+    assert_int_equal(graph_verify(file.graphs.at[0], &e), PROEM_OK);
+    assert_true(graph_node(file.graphs.at[0], 4)->attrs.implied);
+    assert_false(graph_value(file.graphs.at[0], 4)->named);
+    graph_print(file.graphs.at[0], true, &s);
+    assert_string_equal(str_text(&s), text);
+    str_free(&s);
+    arena_free(&a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden),
         cmocka_unit_test(test_fusion_graphs),
+        cmocka_unit_test(test_dumps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

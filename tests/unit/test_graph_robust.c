@@ -45,7 +45,7 @@ static enum proem_status try_text(const char *text, size_t n, bool internal) {
         assert_int_equal(st, PROEM_INVALID);
     }
     for (size_t i = 0; i < file.graphs.n; i++) {
-        for (int flat = 0; flat < 2; flat++) {
+        for (int flat = internal ? 1 : 0; flat < 2; flat++) {
             struct str first, second;
             struct graph_file again = {0};
             str_init(&first, &allocator_default);
