@@ -41,10 +41,10 @@ struct gen_joint {
     enum proem_status status;
     struct err err;
     struct gen_kernel *kernels; /* in the plan's order */
-    int first;                  /* the first one's position in the unit's table */
+    int *position;              /* of each in the unit's table */
 };
 
-/* All kernels of n plans in one unit: what compiles many small graphs quickly. */
+/* All kernels of n plans in one unit, equal ones once: what compiles many small graphs quickly. */
 enum proem_status gen_c_joint(struct gen_joint *plans, int n, const struct device_desc *device,
                               struct str *out, struct err *e);
 

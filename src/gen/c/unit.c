@@ -340,22 +340,67 @@ enum proem_status gen_c(struct plan *p, const struct device_desc *device, int n_
 /* ---- several plans in one unit ------------------------------------------------------------------
  */
 
-static enum proem_status joint_kernels(struct writer *w, struct gen_joint *j, struct str *out) {
-    struct plan *p = j->plan;
-    j->kernels = ARENA_NEW(w->arena, struct gen_kernel, p->kernels.n + 1);
-    if (j->kernels == NULL) return err_nomem(w->err);
-    for (size_t i = 0; i < p->kernels.n; i++)
-        TRY(write_kernel(w, p->kernels.at[i], &j->kernels[i], out));
-    for (size_t i = 0; i < p->kernels.n; i++)
-        write_entry(w, &j->kernels[i], out);
-    return out->failed ? err_nomem(w->err) : PROEM_OK;
+/* Stands for a kernel's number in the unit while its text is compared with the others. */
+#define JOINT_TAG "PKJOINT_"
+
+/* One distinct kernel: its text with JOINT_TAG in it. */
+struct joint_text {
+    char *text;
+    size_t n;
+    uint64_t hash;
+};
+typedef VEC(struct joint_text) joint_texts;
+
+static uint64_t hash_bytes(const char *p, size_t n) {
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ (unsigned char)p[i]) * 0x100000001b3u; /* FNV-1a */
+    return h;
 }
 
-static struct writer joint_writer(const struct gen_joint *j, int i,
-                                  const struct device_desc *device, struct err *e) {
-    struct arena *arena = j->plan->source->arena;
-    const char *tag = arena_printf(arena, "p%d_", i);
-    return (struct writer){j->plan, tag != NULL ? tag : "", device, arena, e};
+/* The number of the text in the list, added if it is new; -1: no memory. */
+static int joint_intern(struct arena *a, joint_texts *list, const struct str *s) {
+    struct joint_text t = {.n = s->n, .hash = hash_bytes(str_text(s), s->n)};
+    for (size_t i = 0; i < list->n; i++) {
+        const struct joint_text *o = &list->at[i];
+        if (o->hash == t.hash && o->n == t.n && memcmp(o->text, str_text(s), t.n) == 0)
+            return (int)i;
+    }
+    t.text = arena_strndup(a, str_text(s), s->n);
+    return t.text != NULL && VEC_PUSH(a, list, t) ? (int)list->n - 1 : -1;
+}
+
+static void joint_write(const struct joint_text *t, int number, struct str *out) {
+    const char *p = t->text, *next;
+    while ((next = strstr(p, JOINT_TAG)) != NULL) {
+        str_addn(out, p, (size_t)(next - p));
+        str_printf(out, "p%d_", number);
+        p = next + strlen(JOINT_TAG);
+    }
+    str_add(out, p);
+}
+
+/* Give each kernel of a plan its place in the unit's table: position[] by kernel. */
+static enum proem_status joint_kernels(struct writer *w, struct gen_joint *j, joint_texts *list,
+                                       struct arena *a) {
+    struct plan *p = j->plan;
+    j->kernels = ARENA_NEW(w->arena, struct gen_kernel, p->kernels.n + 1);
+    j->position = ARENA_NEW(w->arena, int, p->kernels.n + 1);
+    if (j->kernels == NULL || j->position == NULL) return err_nomem(w->err);
+    for (size_t i = 0; i < p->kernels.n; i++) {
+        struct str text;
+        str_init(&text, a->alloc);
+        enum proem_status s = write_kernel(w, p->kernels.at[i], &j->kernels[i], &text);
+        if (s == PROEM_OK) {
+            write_entry(w, &j->kernels[i], &text);
+            str_printf(&text, "#define " JOINT_TAG "entry &%s,\n", j->kernels[i].symbol);
+            j->position[i] = text.failed ? -1 : joint_intern(a, list, &text);
+            if (j->position[i] < 0) s = err_nomem(w->err);
+        }
+        str_free(&text);
+        TRY(s);
+    }
+    return PROEM_OK;
 }
 
 enum proem_status gen_c_joint(struct gen_joint *plans, int n, const struct device_desc *device,
@@ -366,28 +411,22 @@ enum proem_status gen_c_joint(struct gen_joint *plans, int n, const struct devic
         for (size_t k = 0; k < plans[i].plan->kernels.n; k++)
             walk_kernel(plans[i].plan, plans[i].plan->kernels.at[k], family_visit, &fam);
     }
+    struct arena a;
+    arena_init(&a, out->alloc);
+    joint_texts list = {0};
+    for (int i = 0; i < n; i++) {
+        struct gen_joint *j = &plans[i];
+        struct writer w = {j->plan, JOINT_TAG, device, j->plan->source->arena, &j->err};
+        j->status = joint_kernels(&w, j, &list, &a);
+    }
     write_prelude(&fam, out);
-    int count = 0;
-    for (int i = 0; i < n; i++) {
-        struct gen_joint *j = &plans[i];
-        struct writer w = joint_writer(j, i, device, &j->err);
-        struct str text;
-        str_init(&text, out->alloc);
-        j->status = joint_kernels(&w, j, &text);
-        j->first = count;
-        if (j->status == PROEM_OK) {
-            str_addn(out, str_text(&text), text.n);
-            count += (int)j->plan->kernels.n;
-        }
-        str_free(&text);
-    }
+    for (size_t i = 0; i < list.n; i++)
+        joint_write(&list.at[i], (int)i, out);
     table_open(out);
-    for (int i = 0; i < n; i++) {
-        struct gen_joint *j = &plans[i];
-        for (size_t k = 0; j->status == PROEM_OK && k < j->plan->kernels.n; k++)
-            str_printf(out, "    &%s,\n", j->kernels[k].symbol);
-    }
-    str_add(out, count == 0 ? "    0\n" : "");
-    table_close(count, out);
+    for (size_t i = 0; i < list.n; i++)
+        str_printf(out, "    p%zu_entry\n", i);
+    str_add(out, list.n == 0 ? "    0\n" : "");
+    table_close((int)list.n, out);
+    arena_free(&a);
     return out->failed ? err_nomem(e) : PROEM_OK;
 }
