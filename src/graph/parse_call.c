@@ -201,7 +201,6 @@ static enum proem_status check_required(const struct parser *p, const struct tok
 static enum proem_status start_call(struct parser *p, struct call *c, enum op op) {
     *c = (struct call){.op = op, .a = attrs_default(op)};
     c->pars = signature(op, &c->n_pars);
-    if (c->a.has_axis && op != OP_ARGMAX && op != OP_ARGMIN) return PROEM_OK;
     return arena_ok(p->a) ? PROEM_OK : parser_nomem(p);
 }
 
