@@ -26,12 +26,10 @@ static bool mapped_path(const char *name, char *out, size_t size) {
 
 static void find_library(const char *what, const char *const *names, size_t n, const char *stem) {
     for (size_t i = 0; i < n; i++) {
-        void *library = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);
-        if (library == NULL) continue;
+        if (dlopen(names[i], RTLD_LAZY | RTLD_LOCAL) == NULL) continue;
         char path[4096];
         printf("%s: %s\n", what, mapped_path(stem, path, sizeof path) ? path : names[i]);
-        dlclose(library);
-        return;
+        return; /* it stays loaded: drivers start threads that must not lose their code */
     }
     printf("%s: not found (%s)\n", what, names[0]);
 }
