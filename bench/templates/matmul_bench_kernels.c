@@ -24,24 +24,24 @@
 #endif
 #ifndef MM_MR
 #if PK_W == 16
-#define MM_MR 14
-#elif PK_W == 8
 #define MM_MR 6
+#define MM_NV 4
+#define MM_KC 512
+#define MM_NC 128
+#elif PK_W == 8
+#define MM_MR 4
+#define MM_NV 3
+#define MM_KC 256
+#define MM_NC 192
 #else
 #define MM_MR 4
-#endif
-#endif
-#ifndef MM_NV
 #define MM_NV 2
+#define MM_KC 256
+#define MM_NC 64
+#endif
 #endif
 #ifndef MM_MC
 #define MM_MC 2048
-#endif
-#ifndef MM_KC
-#define MM_KC 512
-#endif
-#ifndef MM_NC
-#define MM_NC 64
 #endif
 #ifndef MM_SHARE
 #define MM_SHARE 67108864

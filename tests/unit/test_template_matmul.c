@@ -260,8 +260,8 @@ static void test_unit(void **state) {
             const pk_i64 *d = shapes[s];
             struct problem p = problem_new(&kernels[i], d[0], d[1], d[2], d[3], 0, 0);
             for (int packed = 0; packed <= (k->operands > 0); packed++)
-                for (int threads = 1; threads <= 3; threads++)
-                    run_and_check(k, &kernels[i], &p, threads, threads == 2, packed);
+                for (int threads = 1; threads <= 3; threads += 2)
+                    run_and_check(k, &kernels[i], &p, threads, threads == 3, packed);
             problem_free(&p);
         }
         /* The order of a sum: one chain of fused multiply-adds, or one for each lane. */

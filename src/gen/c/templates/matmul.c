@@ -78,6 +78,11 @@
  *                    pk_i64 n, int cnt, MM_ACC acc0, .. one for each B);
  *                                  elements (m, n .. n+cnt-1), n a multiple of PK_W: once per
  *                                  element, on the finished sum
+ *   only with #define MM_C_FETCH 1:
+ *   void MM(c_fetch)(const struct pk_args *g, const struct MM(c_row) *r, pk_i64 z, pk_i64 m,
+ *                    pk_i64 n, int cnt);
+ *                                  prefetches what c_store will read and write for (m, n ..
+ *                                  n+cnt-1), cnt up to MM_NV * PK_W: one prefetch for each 64 bytes
  *
  * What comes out: static const struct pk_kernel MM(kernel).
  */
@@ -121,6 +126,9 @@
 #define MM_B3_GROUP 0
 #endif
 
+#ifndef MM_C_FETCH
+#define MM_C_FETCH 0
+#endif
 #ifndef MM_PACKS
 #define MM_PACKS 0
 #endif
@@ -290,6 +298,15 @@ static struct MM(plan) MM(make_plan)(const struct pk_args *g)
     return p;
 }
 
+/* Panels of A packed together: vectors along m are full, and memory is read along its rows. */
+#if MM_A_AXIS == 0 && MM_MR <= 4
+#define MM_GROUP 32
+#elif MM_A_AXIS == 0 && MM_MR <= 8
+#define MM_GROUP 16
+#else
+#define MM_GROUP 8
+#endif
+
 /* ---- panels of A ------------------------------------------------------------------------ */
 
 MM_INLINE void MM(put)(MM_ACC_S *dst, MM_ACC v)
@@ -318,10 +335,20 @@ MM_INLINE void MM(put_rows)(MM_ACC_S *dst, pk_i64 k, pk_i64 kc, pk_i64 h, MM_ACC
     }
 }
 
-/* pack_a: panel of h rows from m on, elements k0 .. k0+kc-1, to dst[k][h]. */
+MM_INLINE pk_i64 MM(panel_rows)(const struct MM(plan) *p, pk_i64 panel)
+{
+    return panel == p->mp - 1 ? p->ht : panel == p->mp - 2 ? p->hs : p->h;
+}
+
+MM_INLINE pk_i64 MM(panel_start)(const struct MM(plan) *p, pk_i64 panel)
+{
+    return panel < p->mp - 1 || !panel ? panel * p->h : (panel - 1) * p->h + p->hs;
+}
+
+/* pack_a: panels i0 .. i1-1, elements k0 .. k0+kc-1, to dst[panel][k][h]. */
 #if MM_A_AXIS == 1
-static void MM(pack_a)(const struct pk_args *g, pk_i64 z, pk_i64 m, pk_i64 rows, pk_i64 h,
-                       pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
+static void MM(pack_panel)(const struct pk_args *g, pk_i64 z, pk_i64 m, pk_i64 rows, pk_i64 h,
+                           pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
 {
     struct MM(a_row) r[PK_W];
     struct MM(a_group) q[PK_W];
@@ -364,21 +391,51 @@ static void MM(pack_a)(const struct pk_args *g, pk_i64 z, pk_i64 m, pk_i64 rows,
         }
     }
 }
-#else
-static void MM(pack_a)(const struct pk_args *g, pk_i64 z, pk_i64 m, pk_i64 rows, pk_i64 h,
-                       pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
+
+static void MM(pack_a)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 z, pk_i64 i0,
+                       pk_i64 i1, pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
 {
-    int full = rows >= PK_W, n = (int)MM(min)(rows, full ? PK_W : h);
-    struct MM(a_row) r = MM(a_row_init)(g, z, m, n);
-    vi32 mask = pk_mask_n(n);
+    for (pk_i64 i = i0; i < i1; i++) {
+        pk_i64 m = MM(panel_start)(p, i), h = MM(panel_rows)(p, i);
+        MM(pack_panel)(g, z, m, p->M - m, h, k0, kc, dst);
+        dst += h * kc;
+    }
+}
+#else
+/* Whole vectors along m are evaluated for a few k of all the panels, then cut into heights. */
+#define MM_STRIP 16
+static void MM(pack_a)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 z, pk_i64 i0,
+                       pk_i64 i1, pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
+{
+    enum { width = MM_GROUP * MM_MR + 2 * PK_W };
+    MM_ACC_S t[MM_STRIP * width];
+    struct MM(a_row) r[width / PK_W];
+    pk_i64 m0 = MM(panel_start)(p, i0);
+    pk_i64 rows = MM(panel_start)(p, i1 - 1) + MM(panel_rows)(p, i1 - 1) - m0;
+    pk_i64 vectors = MM(ceil)(MM(min)(rows, p->M - m0), PK_W);
+    __builtin_memset(t, 0, sizeof t);
+    for (pk_i64 v = 0; v < vectors; v++)
+        r[v] = MM(a_row_init)(g, z, m0 + v * PK_W, (int)MM(min)(p->M - m0 - v * PK_W, PK_W));
     for (pk_i64 k = 0, end; k < kc; k = end) {
-        end = MM(group_end)(k0 + k, MM_A_GROUP, k0 + kc) - k0;
-        struct MM(a_group) q = MM(a_group_of)(g, &r, z, m, k0 + k, n);
-        for (; full && k < end && k * h + PK_W <= kc * h; k++)
-            MM(put)(dst + k * h, MM(a_at)(g, &r, &q, z, m, k0 + k, PK_W));
-        for (; k < end; k++) {
-            MM_ACC v = MM(a_at)(g, &r, &q, z, m, k0 + k, n);
-            MM(put_rows)(dst, k, kc, h, MM_SELECT(mask, v, MM_SET(0)));
+        end = MM(group_end)(k0 + k, MM_A_GROUP, k0 + MM(min)(kc, k + MM_STRIP)) - k0;
+        for (pk_i64 v = 0; v < vectors; v++) {
+            pk_i64 m = m0 + v * PK_W;
+            int cnt = (int)MM(min)(p->M - m, PK_W);
+            struct MM(a_group) q = MM(a_group_of)(g, &r[v], z, m, k0 + k, cnt);
+            MM_ACC_S *to = t + v * PK_W;
+            if (cnt == PK_W)
+                for (pk_i64 i = k; i < end; i++)
+                    MM(put)(to + (i - k) * width, MM(a_at)(g, &r[v], &q, z, m, k0 + i, PK_W));
+            else
+                for (pk_i64 i = k; i < end; i++) {
+                    MM_ACC x = MM(a_at)(g, &r[v], &q, z, m, k0 + i, cnt);
+                    MM(put)(to + (i - k) * width, MM_SELECT(pk_mask_n(cnt), x, MM_SET(0)));
+                }
+        }
+        for (pk_i64 i = i0; i < i1; i++) {
+            pk_i64 h = MM(panel_rows)(p, i), at = MM(panel_start)(p, i) - m0;
+            for (pk_i64 e = k; e < end; e++)
+                MM(put_rows)(dst + at * kc, e, kc, h, MM(get)(t + (e - k) * width + at));
         }
     }
 }
@@ -735,17 +792,21 @@ static void MM(finish)(const struct pk_args *g, const struct MM(plan) *p, pk_i64
     }
 }
 
+/* Results and what they are made of come from memory while the last products are computed. */
+MM_INLINE void MM(fetch)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 z, pk_i64 m,
+                         pk_i64 rows, pk_i64 n)
+{
+#if MM_C_FETCH
+    for (pk_i64 i = 0; i < rows; i++) {
+        struct MM(c_row) r = MM(c_row_init)(g, z, m + i);
+        MM(c_fetch)(g, &r, z, m + i, n, (int)MM(min)(MM_NR, p->N - n));
+    }
+#else
+    (void)g, (void)p, (void)z, (void)m, (void)rows, (void)n;
+#endif
+}
+
 /* ---- phases ----------------------------------------------------------------------------- */
-
-MM_INLINE pk_i64 MM(panel_rows)(const struct MM(plan) *p, pk_i64 panel)
-{
-    return panel == p->mp - 1 ? p->ht : panel == p->mp - 2 ? p->hs : p->h;
-}
-
-MM_INLINE pk_i64 MM(panel_start)(const struct MM(plan) *p, pk_i64 panel)
-{
-    return panel < p->mp - 1 || !panel ? panel * p->h : (panel - 1) * p->h + p->hs;
-}
 
 /* Where the panels lie: [z][block of K][panel][k][h] for A, [z][block of K][b][panel][k][NR]. */
 MM_INLINE pk_i64 MM(a_panel)(const struct MM(plan) *p, pk_i64 z, pk_i64 k0, pk_i64 kc, pk_i64 panel)
@@ -776,8 +837,7 @@ MM_INLINE pk_i64 MM(b_elements)(const struct MM(plan) *p)
     return MM(align)(p->Z * MM_NB * p->np * MM_NR * p->K);
 }
 
-/* All of K for 4 panels of A, or for MM_NC columns of each B: a task of phase 0. */
-#define MM_GROUP 4
+/* A task of phase 0: all of K for MM_GROUP panels of A, or for MM_NC columns of each B. */
 
 MM_INLINE pk_i64 MM(b_groups)(const struct MM(plan) *p)
 {
@@ -789,13 +849,9 @@ static void MM(pack_a_task)(const struct pk_args *g, const struct MM(plan) *p, p
 {
     pk_i64 groups = MM(ceil)(p->mp, MM_GROUP), z = task / groups, first = task % groups * MM_GROUP;
     pk_i64 last = MM(min)(first + MM_GROUP, p->mp);
-    for (pk_i64 i = first; i < last; i++) {
-        pk_i64 m = MM(panel_start)(p, i);
-        for (pk_i64 k0 = 0; k0 < p->K; k0 += MM_KC) {
-            pk_i64 kc = MM(min)(MM_KC, p->K - k0);
-            MM(pack_a)(g, z, m, p->M - m, MM(panel_rows)(p, i), k0, kc,
-                       dst + MM(a_panel)(p, z, k0, kc, i));
-        }
+    for (pk_i64 k0 = 0; k0 < p->K; k0 += MM_KC) {
+        pk_i64 kc = MM(min)(MM_KC, p->K - k0);
+        MM(pack_a)(g, p, z, first, last, k0, kc, dst + MM(a_panel)(p, z, k0, kc, first));
     }
 }
 
@@ -847,10 +903,9 @@ static void MM(product_task)(const struct pk_args *g, const struct MM(plan) *p, 
         pk_i64 kc = MM(min)(MM_KC, p->K - k0);
         int first = kb == 0, last = kb == p->kblocks - 1;
         if (!sa)
-            for (pk_i64 i = i0; i < i1; i++) {
-                pk_i64 m = MM(panel_start)(p, i);
-                MM(pack_a)(g, z, m, p->M - m, MM(panel_rows)(p, i), k0, kc, la + (m - m0) * kc);
-            }
+            for (pk_i64 i = i0; i < i1; i += MM_GROUP)
+                MM(pack_a)(g, p, z, i, MM(min)(i + MM_GROUP, i1), k0, kc,
+                           la + (MM(panel_start)(p, i) - m0) * kc);
         for (pk_i64 jc = j0; jc < j1; jc += step) {
             pk_i64 jn = MM(min)(step, j1 - jc);
             if (!sb)
@@ -863,11 +918,13 @@ static void MM(product_task)(const struct pk_args *g, const struct MM(plan) *p, 
                 if (p->kblocks > 1)
                     c += MM_NB * MM_NR * p->h * ((jc - j0) * (i1 - i0) + (i - i0) * jn);
                 for (int b = 0; b < MM_NB; b++)
-                    for (pk_i64 j = 0; j < jn; j++)
-                        MM(tile)(h, kc, a,
-                                 sb ? sb + MM(b_panel)(p, z, k0, kc, b, jc + j)
-                                    : lb + (b * jn + j) * MM_NR * kc,
-                                 c + b * op + j * h * MM_NR, first);
+                    for (pk_i64 j = 0; j < jn; j++) {
+                        const MM_ACC_S *pb = sb ? sb + MM(b_panel)(p, z, k0, kc, b, jc + j)
+                                                : lb + (b * jn + j) * MM_NR * kc;
+                        if (last && b == 0)
+                            MM(fetch)(g, p, z, m, MM(min)(h, p->M - m), (jc + j) * MM_NR);
+                        MM(tile)(h, kc, a, pb, c + b * op + j * h * MM_NR, first);
+                    }
                 if (last)
                     MM(finish)(g, p, z, m, MM(min)(h, p->M - m), h, jc * MM_NR, jn, op, c);
             }
@@ -967,6 +1024,8 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_B3_GROUP
 #undef MM_B_CONST
 #undef MM_BAND
+#undef MM_STRIP
+#undef MM_C_FETCH
 #undef MM_CAT1
 #undef MM_CAT2
 #undef MM_COLS
