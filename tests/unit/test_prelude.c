@@ -69,7 +69,8 @@ LANE_IO(vu64, u64)
     X(EXP, exp)                                                                                    \
     X(EXP2, exp2)                                                                                  \
     X(EXPM1, expm1)                                                                                \
-    X(LOG, log) X(LOG2, log2) X(LOG10, log10) X(LOG1P, log1p) X(SQRT, sqrt) X(RSQRT, rsqrt)        \
+    X(LOG, log)                                                                                    \
+    X(LOG2, log2) X(LOG10, log10) X(LOG1P, log1p) X(SQRT, sqrt) X(RSQRT, rsqrt)                    \
         X(RECIPROCAL, reciprocal) X(SIN, sin) X(COS, cos) X(TAN, tan) X(ASIN, asin) X(ACOS, acos)  \
             X(ATAN, atan) X(SINH, sinh) X(COSH, cosh) X(TANH, tanh) X(ASINH, asinh)                \
                 X(ACOSH, acosh) X(ATANH, atanh) X(ERF, erf) X(ERFC, erfc) X(SIGMOID, sigmoid)      \
@@ -90,9 +91,10 @@ LANE_IO(vu64, u64)
     X(SOFTPLUS, softplus, a, 1.0, 20.0)                                                            \
     X(SOFTPLUS, softplus, b, 0.1, 20.0)                                                            \
     X(SOFTPLUS, softplus, c, 3.7, 5.0)                                                             \
-    X(SOFTPLUS, softplus, d, 1.0, 500.0) X(ELU, elu, a, 1.0, 0.0)                                  \
-        X(ELU, elu, b, 1.6732632423543772, 0.0) X(LEAKY_RELU, leaky_relu, a, 0.01, 0.0)            \
-            X(LEAKY_RELU, leaky_relu, b, 0.25, 0.0) X(LEAKY_RELU, leaky_relu, c, -1.7, 0.0)
+    X(SOFTPLUS, softplus, d, 1.0, 500.0)                                                           \
+    X(ELU, elu, a, 1.0, 0.0) X(ELU, elu, b, 1.6732632423543772, 0.0)                               \
+        X(LEAKY_RELU, leaky_relu, a, 0.01, 0.0) X(LEAKY_RELU, leaky_relu, b, 0.25, 0.0)            \
+            X(LEAKY_RELU, leaky_relu, c, -1.7, 0.0)
 
 // clang-format off
 #define X(op, fam) REALS(WRAP1, fam)
@@ -258,7 +260,9 @@ static double some_real(uint64_t *s, bool wide) {
     case 4: return sign * (double)(r >> 40) * 0x1p-20;           /* below 16 */
     case 5: return sign * (double)(r >> 40) * (110.0 * 0x1p-24); /* exp */
     case 6: return sign * ldexp(1.0 + (double)(r >> 44) * 0x1p-20, (int)((r >> 8) % 24) - 12);
-    default: return sign * (double)((r >> 40) % 300); /* integers */
+    default: /* integers, or next to a multiple of pi/2 */
+        return sign * (double)((r >> 40) % 300 + (r >> 52 & 1) * ((r >> 36) & 0x7fff)) *
+               ((r & 128) ? 1.5707963267948966 : 1.0);
     }
 }
 

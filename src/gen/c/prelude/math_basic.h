@@ -246,7 +246,9 @@ PK_INT_(vu64)
  * ------------------------------------------------------------------- */
 
 PK_I vf32 pk_sqrt_vf32(vf32 a) {
-#if PK_512_ && PK_CLANG_
+#if __has_builtin(__builtin_elementwise_sqrt)
+    return __builtin_elementwise_sqrt(a);
+#elif PK_512_ && PK_CLANG_
     return __builtin_ia32_sqrtps512(a, 4);
 #elif PK_512_
     return __builtin_ia32_sqrtps512_mask(a, a, (unsigned short)-1, 4);
@@ -259,7 +261,9 @@ PK_I vf32 pk_sqrt_vf32(vf32 a) {
 #endif
 }
 PK_I vf64 pk_sqrt_vf64(vf64 a) {
-#if PK_512_ || PK_256_
+#if __has_builtin(__builtin_elementwise_sqrt)
+    return __builtin_elementwise_sqrt(a);
+#elif PK_512_ || (PK_256_ && !PK_HAS_512_)
     pk_two_ t = {.f = a};
     for (int i = 0; i < 2; i++)
 #if PK_256_

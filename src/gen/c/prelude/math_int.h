@@ -92,16 +92,49 @@ PK_I double pk_floordiv_f64_(double a, double b) {
     double whole = __builtin_floor(q);
     return q - whole > 0.5 ? whole + 1.0 : whole;
 }
-PK_I float pk_mod_f32_(float a, float b) {
-    float r = fmodf(a, b);
-    return r != 0.0f && (b < 0.0f) != (r < 0.0f) ? r + b : r;
-}
-PK_I float pk_floordiv_f32_(float a, float b) {
-    return (float)pk_floordiv_f64_((double)a, (double)b);
-}
-PK_LANES2_(pk_fmod_vf32, vf32, fmodf)
 PK_LANES2_(pk_fmod_vf64, vf64, fmod)
-PK_LANES2_(pk_mod_vf32, vf32, pk_mod_f32_)
 PK_LANES2_(pk_mod_vf64, vf64, pk_mod_f64_)
-PK_LANES2_(pk_floordiv_vf32, vf32, pk_floordiv_f32_)
 PK_LANES2_(pk_floordiv_vf64, vf64, pk_floordiv_f64_)
+
+/* f32 in f64: for a quotient q below 2^29, q b is exact and so is a - q b, of which |a / b| rounded
+ * up to an integer makes at most one b too little. Other lanes, infinite divisors included, are
+ * `far` and go through libm. Returns the remainder of |a| by |b|, the quotient in *q. */
+PK_I vf32 pk_rem_vf32_(vf32 a, vf32 b, vf64 *q, vi32 *far) {
+    vf64 x = pk_cvt_vf32_vf64(pk_fabs_(a)), y = pk_cvt_vf32_vf64(pk_fabs_(b));
+    vf64 n = pk_trunc_vf64(x / y), r = x - n * y;
+    vi64 over = pk_wide_lt_vf64_(r, (vf64){0});
+    *far = ~(pk_lt_vf64(n, pk_set_vf64(0x1p29)) & (vi32)(pk_fabs_(b) < __builtin_inff()));
+    *q = n - (vf64)(over & (vi64)pk_set_vf64(1.0));
+    return pk_cvt_vf64_vf32(r + (vf64)(over & (vi64)y));
+}
+PK_I vf32 pk_fmod_vf32(vf32 a, vf32 b) {
+    vf64 q;
+    vi32 far;
+    vf32 r = pk_withsign_(pk_fabs_(pk_rem_vf32_(a, b, &q, &far)), a);
+    if (pk_any_(far))
+        for (int i = 0; i < PK_W; i++)
+            if (far[i]) r[i] = fmodf(a[i], b[i]);
+    return r;
+}
+PK_I vi32 pk_differ_(vf32 r, vf32 b) {
+    return (vi32)(r != 0.0f) & (((vi32)r ^ (vi32)b) >> 31);
+}
+PK_I vf32 pk_mod_vf32(vf32 a, vf32 b) {
+    vf32 r = pk_fmod_vf32(a, b);
+    vi32 fix = pk_differ_(r, b) & (vi32)(r == r);
+    return pk_select_vf32(fix, r + b, r);
+}
+PK_I vf32 pk_floordiv_vf32(vf32 a, vf32 b) {
+    vf64 q;
+    vi32 far;
+    vf32 m = pk_rem_vf32_(a, b, &q, &far);
+    vi32 s = pk_signbit_((vf32)((vi32)a ^ (vi32)b));
+    /* towards minus infinity: below 0 an inexact quotient is one more in magnitude */
+    vi64 down = pk_wide_mask_((vi32)(m != 0.0f) & (s >> 31));
+    vf32 r = pk_cvt_vf64_vf32(q + (vf64)(down & (vi64)pk_set_vf64(1.0)));
+    r = (vf32)((vi32)r | s);
+    if (pk_any_(far))
+        for (int i = 0; i < PK_W; i++)
+            if (far[i]) r[i] = (float)pk_floordiv_f64_((double)a[i], (double)b[i]);
+    return r;
+}

@@ -39,18 +39,6 @@ PK_I vf32 pk_cosr_(vf32 r) {
     if (pk_any_(far))                                                                              \
         for (int i = 0; i < PK_W; i++)                                                             \
             if (far[i]) r[i] = f(x[i]);
-PK_I int pk_any_(vi32 m) {
-#if PK_256_
-    return __builtin_ia32_movmskps256((vf32)m) != 0;
-#elif PK_512_
-    return __builtin_ia32_cvtd2mask512(m) != 0;
-#else
-    int any = 0;
-    for (int i = 0; i < PK_W; i++)
-        any |= m[i];
-    return any;
-#endif
-}
 extern float sinf(float);
 extern float cosf(float);
 extern float tanf(float);

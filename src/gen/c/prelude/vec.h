@@ -173,6 +173,20 @@ PK_I vi32 pk_narrow_mask_(vi64 m) {
     return __builtin_convertvector(m, vi32);
 }
 
+/* Whether any lane of a mask is set. */
+PK_I int pk_any_(vi32 m) {
+#if PK_256_
+    return __builtin_ia32_movmskps256((vf32)m) != 0;
+#elif PK_512_
+    return __builtin_ia32_cvtd2mask512(m) != 0;
+#else
+    int any = 0;
+    for (int i = 0; i < PK_W; i++)
+        any |= m[i];
+    return any;
+#endif
+}
+
 #if PK_512_
 /* A mask of the first n lanes in a mask register. */
 PK_I unsigned short pk_k_(int n) {
@@ -183,7 +197,7 @@ PK_I unsigned short pk_k_(int n) {
 /* ---- select -------------------------------------------------------------------------------- */
 
 PK_I vi32 pk_select_vi32(vi32 m, vi32 a, vi32 b) {
-#if PK_256_
+#if PK_256_ && __has_builtin(__builtin_ia32_blendvps256)
     return (vi32)__builtin_ia32_blendvps256((vf32)b, (vf32)a, (vf32)m);
 #elif PK_512_ && PK_CLANG_
     return __builtin_ia32_selectd_512(__builtin_ia32_cvtd2mask512(m), a, b);
@@ -267,7 +281,9 @@ PK_I vi32 pk_isnan_vf64(vf64 a) {
 #endif
 
 PK_I vf32 pk_fma_vf32(vf32 a, vf32 b, vf32 c) {
-#if PK_512_
+#if PK_FMA_ && __has_builtin(__builtin_elementwise_fma)
+    return __builtin_elementwise_fma(a, b, c);
+#elif PK_512_
     return __builtin_ia32_vfmaddps512_mask(a, b, c, (unsigned short)-1, 4);
 #elif defined(__FMA__) && PK_W == 8
     return __builtin_ia32_vfmaddps256(a, b, c);
@@ -280,7 +296,9 @@ PK_I vf32 pk_fma_vf32(vf32 a, vf32 b, vf32 c) {
 #endif
 }
 PK_I vf64 pk_fma_vf64(vf64 a, vf64 b, vf64 c) {
-#if defined(__FMA__) && PK_W == 4
+#if PK_FMA_ && __has_builtin(__builtin_elementwise_fma)
+    return __builtin_elementwise_fma(a, b, c);
+#elif defined(__FMA__) && PK_W == 4
     return __builtin_ia32_vfmaddpd256(a, b, c);
 #elif PK_HAS_512_ && PK_W == 8
     return __builtin_ia32_vfmaddpd512_mask(a, b, c, (unsigned char)-1, 4);
