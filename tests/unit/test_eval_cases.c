@@ -186,12 +186,48 @@ static void experts(void **state) {
     fx_free(&f);
 }
 
+/* No rows at all: every operator gives what is left, on any number of threads, rows or not. */
+static void nothing_to_do(void **state) {
+    (void)state;
+    static const char *const text[] = {
+        "graph g(x: f32[M, 4], i: i64[M], w: f32[4, 3]) { return softmax(x), rms_norm(x), "
+        "layer_norm(x), cumsum(x, axis=0), sum(x, axes=[0]), prod(x), take(w, i), argsort(x), "
+        "matmul(x, w), linear(x, transpose(w)), flip(x, axes=[0]), concat(x, x, axis=0), x // 2 }",
+        "graph g(x: f32[M, 4], i: i64[M], w: f32[4, 4]) { return scatter(w, i, x), scatter_add(w, "
+        "i, x), where(x > 0, x, -x), cast(x, i8), bitcast(x, u8), quantize(x, 0.5), pad(x, low=[1, "
+        "0], high=[1, 1]), reshape(x, [4, M]), softmax(transpose(x)), matmul(transpose(x), x), "
+        "iota(i32, [M], axis=0), expand(unsqueeze(x, 0), [2, M, 4]), max(x, axes=[1]) }",
+        "graph g(q: f32[1, 2, M, 4], k: f32[1, 1, 3, 4]) { return attention(q, k, k), "
+        "attention(reshape(expand(k, [2, 1, 3, 4]), [1, 2, 3, 4]), slice(k, axis=2, stop=0), "
+        "slice(k, axis=2, stop=0)) }"};
+    static const double zero[64] = {0};
+    for (size_t k = 0; k < COUNT_OF(text); k++) {
+        struct fixture f;
+        fx_parse(&f, text[k]);
+        assert_int_equal(dims_bind_name(f.g, &f.binding, "M", 0, &f.err), PROEM_OK);
+        for (size_t i = 0; i < f.g->params.n; i++) {
+            int64_t shape[MAX_RANK];
+            value_id v = f.g->params.at[i].value;
+            assert_int_equal(dims_shape(f.g, &f.binding, v, shape, &f.err), PROEM_OK);
+            fx_input(&f, (int)i, graph_value(f.g, v)->rank, shape, zero);
+        }
+        for (int way = 0; way < 4; way++) {
+            f.options.threads = 1 + way % 2;
+            f.options.rows = way / 2 * 2;
+            fx_run(&f);
+            fx_expect_inside(&f);
+            assert_int_equal(f.results.at[0].n, k == 1 ? 16 / (way / 2 + 1) : 0);
+        }
+        fx_free(&f);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(repeated_targets), cmocka_unit_test(scatter_then_take),
         cmocka_unit_test(blind_rows),       cmocka_unit_test(factors_and_bias),
         cmocka_unit_test(block_sizes),      cmocka_unit_test(narrow_overflow),
-        cmocka_unit_test(experts),
+        cmocka_unit_test(experts),          cmocka_unit_test(nothing_to_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
