@@ -15,7 +15,6 @@ struct linker {
     struct arena *a;
     struct rt_buffer *buffers;
     struct rt_step *steps;
-    bool *read; /* by value, of one operand */
     struct err *err;
 };
 
@@ -60,43 +59,18 @@ static enum proem_status make_buffers(struct linker *l) {
 
 /* ---- operands that are packed once ----------------------------------------------------------- */
 
-static void mark_load(void *user, fn_id f) {
-    struct linker *l = user;
-    const struct fn_node *n = fn_get(l->p->plan.fns, f);
-    if (n->kind == FN_LOAD) l->read[n->tensor] = true;
-}
-
-/* The buffers that the marked fns read; clears the marks. */
-static enum proem_status marked_buffers(struct linker *l, struct rt_operand *out) {
-    int *at = ARENA_NEW(l->a, int, l->p->n_buffers);
-    if (at == NULL) return err_nomem(l->err);
-    for (value_id v = 1; v < l->g->values.n; v++) {
-        if (l->read[v]) at[out->n++] = l->p->buffer_of[v];
-        l->read[v] = false;
-    }
-    out->buffers = at;
-    return PROEM_OK;
-}
-
-/* The fns of one side of a product: a, or all b (which count as one operand). */
-static enum proem_status pack_side(struct linker *l, const struct kernel *k, bool is_a,
-                                   struct rt_operand *out) {
-    int n = is_a ? 1 : k->n_b;
-    for (int j = 0; j < n; j++)
-        fn_walk(l->p->plan.fns, is_a ? k->a : k->b[j], mark_load, l);
-    return marked_buffers(l, out);
-}
-
-/* The template's right operand comes first; with exchanged roles that is a. */
-static enum proem_status make_operands(struct linker *l, const struct kernel *k,
+static enum proem_status make_operands(struct linker *l, const struct gen_kernel *gk,
                                        struct rt_step *step) {
-    int n = step->kernel->operands, made = 0;
-    if (n == 0 || n != k->prepack[0] + k->prepack[1]) return PROEM_OK;
+    int n = step->kernel->operands;
+    if (n == 0 || n != gk->n_operands) return PROEM_OK;
     struct rt_operand *o = ARENA_NEW(l->a, struct rt_operand, n);
     if (o == NULL) return err_nomem(l->err);
-    for (int side = 0; side < 2; side++) {
-        bool is_a = (side == 0) == k->tile.swap;
-        if (k->prepack[is_a ? 0 : 1]) TRY(pack_side(l, k, is_a, &o[made++]));
+    for (int i = 0; i < n; i++) {
+        const struct gen_operand *from = &gk->operands[i];
+        int *at = ARENA_NEW(l->a, int, from->n);
+        if (at == NULL) return err_nomem(l->err);
+        for (int j = 0; j < from->n; j++) at[j] = l->p->buffer_of[from->constants[j]];
+        o[i] = (struct rt_operand){from->n, at};
     }
     step->operands = o;
     return PROEM_OK;
@@ -118,7 +92,7 @@ static enum proem_status make_step(struct linker *l, const struct gen_kernel *gk
     }
     p->steps[id] = (struct program_step){gk, kernel};
     l->steps[id] = (struct rt_step){.kernel = kernel, .n_args = gk->n_args, .args = args};
-    return make_operands(l, gk->kernel, &l->steps[id]);
+    return make_operands(l, gk, &l->steps[id]);
 }
 
 static enum proem_status make_steps(struct linker *l) {
@@ -126,8 +100,7 @@ static enum proem_status make_steps(struct linker *l) {
     size_t n = p->plan.kernels.n, made = 0;
     p->steps = ARENA_NEW(l->a, struct program_step, n);
     l->steps = ARENA_NEW(l->a, struct rt_step, n);
-    l->read = ARENA_NEW(l->a, bool, l->g->values.n);
-    if (p->steps == NULL || l->steps == NULL || l->read == NULL) return err_nomem(l->err);
+    if (p->steps == NULL || l->steps == NULL) return err_nomem(l->err);
     for (int u = 0; u < p->n_units; u++) {
         const struct pk_unit *unit = rt_module_unit(p->modules[u]);
         if (unit->n_kernels != p->units[u].n_kernels)

@@ -8,6 +8,12 @@
 #include "base/device.h"
 #include "fuse/plan.h"
 
+/* An operand that is packed once: its packed form depends on these constants alone. */
+struct gen_operand {
+    int n;
+    const value_id *constants; /* lowered values */
+};
+
 /* How a kernel of a unit is called. */
 struct gen_kernel {
     const struct kernel *kernel;
@@ -16,8 +22,8 @@ struct gen_kernel {
     int n_args;
     const value_id *args; /* lowered values whose memory pk_args.buf[] points to, in this order:
                              loads first, then results */
-    const char *symbol;   /* C name of its struct pk_kernel */
-    int n_operands;       /* operands that can be packed once (all their leaves are `const`) */
+    int n_operands;       /* operands that are packed once, as pk_kernel.operands counts them */
+    const struct gen_operand *operands;
     int n_checks;
     const int *checks; /* plan checks in the order of pk_fault.check */
 };
@@ -28,9 +34,9 @@ struct gen_unit {
     struct gen_kernel *kernels;
 };
 
-/* C for a CPU. Spreads the plan's kernels over n_units files (at most one for each kernel; the
- * result says how many), so that they can be compiled side by side. Allocated in the plan's arena,
- * texts on its allocator. */
+/* C for a CPU. Spreads the plan's kernels over at most n_units files (the result says how many), so
+ * that they can be compiled side by side; with fewer units than kernels, kernels of equal text are
+ * one. Allocated in the plan's arena, texts on its allocator. */
 enum proem_status gen_c(struct plan *p, const struct device_desc *device, int n_units,
                         struct gen_unit **out, int *n_out, struct err *e);
 

@@ -5,6 +5,7 @@
  * together only when everything that it names is defined.
  */
 #include "gen/c/emit_internal.h"
+#include "gen/c/packs.h"
 
 #include <string.h>
 
@@ -137,6 +138,24 @@ int emit_group_size(struct emit *e, fn_id f, sx inner, int unit) {
     return (int)w.best;
 }
 
+/* Is every index of the load the same for all of a group's elements? */
+static bool load_same_in(struct emit *e, const struct fn_node *n, sx inner, int64_t group) {
+    sx rest = sx_var(e->sp, "rest", sx_const(e->sp, group));
+    sx at = sx_add(e->sp, sx_mul(e->sp, sx_var(e->sp, "group", 0), sx_const(e->sp, group)), rest);
+    for (int i = 0; i < n->rank; i++) {
+        sx x = sx_subst(e->sp, n->idx[i], &inner, &at, 1);
+        if (x == 0 || sx_has(e->sp, x, rest)) return false;
+    }
+    return true;
+}
+
+int emit_leaf_group(struct emit *e, fn_id load, sx inner) {
+    struct group_walk w = {e, inner, 1, 0};
+    const struct fn_node *n = fn_get(e->fns, load);
+    for (int i = 0; i < n->rank; i++) group_divisors(&w, n->idx[i]);
+    return w.best > 1 && load_same_in(e, n, inner, w.best) ? (int)w.best : 1;
+}
+
 /* ---- stages, again ------------------------------------------------------------------------------
  */
 
@@ -192,7 +211,8 @@ bool emit_hook(struct emit *e, const char *hook, sx vec, sx inner, bool aligned,
     e->field = ARENA_NEW(e->arena, bool, n);
     e->stage = ARENA_NEW(e->arena, int, n);
     bool *seen = ARENA_NEW(e->arena, bool, n);
-    if (e->field == NULL || e->stage == NULL || seen == NULL) return false;
+    e->number = ARENA_NEW(e->arena, unsigned, n + 1);
+    if (e->field == NULL || e->stage == NULL || seen == NULL || e->number == NULL) return false;
     for (int i = 0; i < n_roots && has_row; i++) {
         struct field_walk w = {e, seen, STAGE_VALUE};
         if (roots[i] != 0) field_visit(&w, roots[i]);
@@ -200,11 +220,18 @@ bool emit_hook(struct emit *e, const char *hook, sx vec, sx inner, bool aligned,
     return true;
 }
 
+/* A node's number in the names of the hook at hand: in the order in which they are written, so that
+ * equal kernels have equal texts. */
+static unsigned number(struct emit *e, fn_id f) {
+    if (e->number[f] == 0) e->number[f] = ++e->number[0];
+    return e->number[f];
+}
+
 void emit_fields(struct emit *e, bool of_group, struct str *out) {
     bool any = false;
     for (fn_id f = 1; f < fn_count(e->fns); f++) {
         if (!e->field[f] || (emit_stage_of(e, f) == STAGE_GROUP) != of_group) continue;
-        str_printf(out, "    %s v%u;\n", lane_name(fn_get(e->fns, f)->dtype), f);
+        str_printf(out, "    %s v%u;\n", lane_name(fn_get(e->fns, f)->dtype), number(e, f));
         any = true;
     }
     if (!any && e->n_acc == 0) str_add(out, "    int none;\n");
@@ -220,11 +247,12 @@ static const char *arena_text(struct emit *e, const char *format, unsigned a) {
 
 const char *emit_ref(struct emit *e, fn_id f) {
     if (e->has_row && emit_stage_of(e, f) < e->now && !is_const(e, f))
-        return arena_text(e, emit_stage_of(e, f) == STAGE_GROUP ? "q->v%u" : "r->v%u", f);
+        return arena_text(e, emit_stage_of(e, f) == STAGE_GROUP ? "q->v%u" : "r->v%u",
+                          number(e, f));
     const struct fn_node *n = fn_get(e->fns, f);
     if (n->kind == FN_ACC)
         return arena_text(e, e->acc_level != NULL ? "r->acc%u" : "acc%u", (unsigned)n->acc);
-    return arena_text(e, "v%u", f);
+    return arena_text(e, "v%u", number(e, f));
 }
 
 static void need(void *user, fn_id f) {
@@ -253,11 +281,12 @@ void emit_stage(struct emit *e, int stage, struct str *body) {
     for (fn_id f = 1; f < fn_count(e->fns); f++) {
         if (!e->field[f] || emit_stage_of(e, f) != stage) continue;
         if (fn_get(e->fns, f)->kind == FN_ACC) {
-            str_printf(body, "    r->v%u = r->acc%d;\n", f, fn_get(e->fns, f)->acc);
+            str_printf(body, "    r->v%u = r->acc%d;\n", number(e, f), fn_get(e->fns, f)->acc);
             continue;
         }
         need(e, f);
-        str_printf(body, "    %s->v%u = v%u;\n", stage == STAGE_GROUP ? "q" : "r", f, f);
+        str_printf(body, "    %s->v%u = v%u;\n", stage == STAGE_GROUP ? "q" : "r", number(e, f),
+                   number(e, f));
     }
 }
 
@@ -277,17 +306,26 @@ const char *emit_params(const struct emit *e) {
  */
 
 static void define_load(struct emit *e, fn_id f, const struct fn_node *n) {
+    int pack = packs_of(e->packs, f);
+    if (pack >= 0) {
+        str_printf(e->body, "    const %s v%u = pk_ld_%s(g->packed[%d], ", lane_name(n->dtype), number(e, f),
+                   dtype_name(n->dtype), pack);
+        packs_index(e, e->packs, pack, e->body);
+        str_add(e->body, ");\n");
+        return;
+    }
     struct lanes l = emit_lanes(e, emit_offset(e, n->tensor, n->rank, n->idx));
     sx off = emit_offset(e, n->tensor, n->rank, n->idx);
     const char *d = dtype_name(n->dtype), *lane = lane_name(n->dtype);
     int slot = e->slot[n->tensor];
+    unsigned v = number(e, f);
     if (l.kind == LANES_SAME) {
-        str_printf(e->body, "    const %s v%u = pk_ld1_%s(g->buf[%d], ", lane, f, d, slot);
+        str_printf(e->body, "    const %s v%u = pk_ld1_%s(g->buf[%d], ", lane, v, d, slot);
         emit_sx(e, off, false, e->body);
         str_add(e->body, ");\n");
         return;
     }
-    str_printf(e->body, "    const pk_i64 o%u = ", f);
+    str_printf(e->body, "    const pk_i64 o%u = ", v);
     emit_sx(e, off, false, e->body);
     str_add(e->body, ";\n");
     if (l.kind == LANES_LINEAR && l.step == 1) {
@@ -295,35 +333,36 @@ static void define_load(struct emit *e, fn_id f, const struct fn_node *n) {
             e->body,
             "    const %s v%u = cnt == PK_W ? pk_ld_%s(g->buf[%d], o%u) : pk_ldn_%s(g->buf[%d], "
             "o%u, cnt);\n",
-            lane, f, d, slot, f, d, slot, f);
+            lane, v, d, slot, v, d, slot, v);
         return;
     }
-    str_printf(e->body, "    pk_i64 i%u[PK_W];\n", f);
+    str_printf(e->body, "    pk_i64 i%u[PK_W];\n", v);
     if (l.kind == LANES_CONST || l.kind == LANES_LINEAR) {
         str_printf(e->body, "    { static const pk_i64 d[PK_W] = {");
         for (int i = 0; i < e->W; i++) {
             str_printf(e->body, "%lld, ",
                        (long long)(l.kind == LANES_CONST ? l.at[i] : l.step * i));
         }
-        str_printf(e->body, "}; for (int l = 0; l < PK_W; l++) i%u[l] = o%u + d[l]; }\n", f, f);
+        str_printf(e->body, "}; for (int l = 0; l < PK_W; l++) i%u[l] = o%u + d[l]; }\n", v, v);
     } else {
-        str_printf(e->body, "    for (int l = 0; l < PK_W; l++) i%u[l] = ", f);
+        str_printf(e->body, "    for (int l = 0; l < PK_W; l++) i%u[l] = ", v);
         emit_sx(e, off, true, e->body);
         str_add(e->body, ";\n");
     }
-    str_printf(e->body, "    const %s v%u = pk_ldg_%s(g->buf[%d], i%u, cnt);\n", lane, f, d, slot,
-               f);
+    str_printf(e->body, "    const %s v%u = pk_ldg_%s(g->buf[%d], i%u, cnt);\n", lane, v, d, slot,
+               v);
 }
 
 static void define_index(struct emit *e, fn_id f, const struct fn_node *n) {
     struct lanes l = emit_lanes(e, n->e);
+    unsigned v = number(e, f);
     if (l.kind == LANES_ANY) {
-        str_printf(e->body, "    vi64 v%u; for (int l = 0; l < PK_W; l++) v%u[l] = ", f, f);
+        str_printf(e->body, "    vi64 v%u; for (int l = 0; l < PK_W; l++) v%u[l] = ", v, v);
         emit_sx(e, n->e, true, e->body);
         str_add(e->body, ";\n");
         return;
     }
-    str_printf(e->body, "    const vi64 v%u = pk_set_vi64(", f);
+    str_printf(e->body, "    const vi64 v%u = pk_set_vi64(", v);
     emit_sx(e, n->e, false, e->body);
     str_add(e->body, ")");
     if (l.kind != LANES_SAME) {
@@ -366,7 +405,7 @@ static bool always_safe(struct emit *e, fn_id f) {
 static void define_blend(struct emit *e, fn_id f, const struct fn_node *n, const struct lanes *l) {
     emit_deps(e, f, need, e);
     const char *lane = lane_name(n->dtype);
-    str_printf(e->body, "    const vi64 c%u = pk_set_vi64(", f);
+    str_printf(e->body, "    const vi64 c%u = pk_set_vi64(", number(e, f));
     emit_sx(e, sx_sub(e->sp, n->e, n->lo), false, e->body);
     str_add(e->body, ") + (vi64){");
     for (int i = 0; i < e->W; i++) {
@@ -375,7 +414,7 @@ static void define_blend(struct emit *e, fn_id f, const struct fn_node *n, const
     str_printf(e->body,
                "};\n    const %s v%u = pk_select_%s(pk_ge_vi64(c%u, pk_set_vi64(0)) & "
                "pk_lt_vi64(c%u, pk_set_vi64(",
-               lane, f, lane, f, f);
+               lane, number(e, f), lane, number(e, f), number(e, f));
     emit_sx(e, sx_sub(e->sp, n->hi, n->lo), false, e->body);
     str_printf(e->body, ")), %s, %s);\n", emit_ref(e, n->arg[0]), emit_ref(e, n->arg[1]));
 }
@@ -456,8 +495,8 @@ void emit_select_define(struct emit *e, fn_id f) {
     const char *name = arena_printf(e->arena, "%s_%s_select%d", e->prefix, e->hook, e->selects++);
     if (name == NULL) return;
     select_function(e, f, n, name, &l);
-    str_printf(e->body, "    const %s v%u = %s(g%s, z, m, n, k, cnt);\n", lane_name(n->dtype), f,
-               name, select_args(e));
+    str_printf(e->body, "    const %s v%u = %s(g%s, z, m, n, k, cnt);\n", lane_name(n->dtype),
+               number(e, f), name, select_args(e));
 }
 
 void emit_define(struct emit *e, fn_id f) {
@@ -469,7 +508,7 @@ void emit_define(struct emit *e, fn_id f) {
     } else if (n->kind == FN_SELECT) {
         emit_select_define(e, f);
     } else {
-        str_printf(e->body, "    const %s v%u = ", lane_name(n->dtype), f);
+        str_printf(e->body, "    const %s v%u = ", lane_name(n->dtype), number(e, f));
         emit_expr(e, f, e->body);
         str_add(e->body, ";\n");
     }

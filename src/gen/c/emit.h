@@ -32,6 +32,7 @@ struct emit {
     int W;
     sx q;            /* stands for vec / W when lanes are looked at one by one */
     struct str *out; /* where whole functions go */
+    const struct packs *packs; /* constants laid out once that this hook reads, or NULL */
     /* the hook at hand */
     const char *hook; /* a, b0, c, .. */
     sx vec, inner;
@@ -43,8 +44,9 @@ struct emit {
     int group;    /* what only depends on inner // group is kept once a group; 0: no groups */
     sx group_at;  /* a place inside of a group: inner as a group's number and a rest */
     sx group_rest;
-    bool *field; /* nodes kept in the row structure */
-    int *stage;  /* memo: stage + 1 by node */
+    bool *field;      /* nodes kept in the row structure */
+    int *stage;       /* memo: stage + 1 by node */
+    unsigned *number; /* in names, by node, 0: none yet; [0] counts */
     /* the function at hand */
     int now;    /* its stage */
     bool *have; /* nodes with a local variable */

@@ -25,6 +25,11 @@ struct lanes emit_lanes(struct emit *e, sx x);
 /* Does x hold a look-up whose index differs between lanes? */
 bool emit_look_varies(struct emit *e, sx x);
 
+/* Does x hold a look-up at all? */
+bool sx_has_look(struct emit *e, sx x);
+/* How far along `inner` a load stays the same: the largest such constant, 1 if it changes each time. */
+int emit_leaf_group(struct emit *e, fn_id load, sx inner);
+
 /* The C name of a node's lanes in the function at hand (a local, or a field of the row). */
 const char *emit_ref(struct emit *e, fn_id f);
 /* The node's stage in the hook at hand. */

@@ -9,9 +9,12 @@ static const char *coordinate(const struct emit *e, sx x) {
 }
 
 static void emit_const(int64_t v, struct str *out) {
-    if (v == INT64_MIN) str_add(out, "(-9223372036854775807LL - 1)");
-    else if (v > INT32_MAX || v < INT32_MIN) str_printf(out, "%lldLL", (long long)v);
-    else str_printf(out, "%lld", (long long)v);
+    if (v == INT64_MIN)
+        str_add(out, "(-9223372036854775807LL - 1)");
+    else if (v > INT32_MAX || v < INT32_MIN)
+        str_printf(out, "%lldLL", (long long)v);
+    else
+        str_printf(out, "%lld", (long long)v);
 }
 
 static void emit_look(struct emit *e, sx x, bool lane, struct str *out) {
@@ -31,8 +34,8 @@ static void emit_list(struct emit *e, sx x, const char *op, bool lane, struct st
 
 static void emit_division(struct emit *e, sx x, bool lane, struct str *out) {
     bool mod = sx_kind(e->sp, x) == SX_MOD;
-    bool plain = sx_is_nonneg(e->sp, sx_arg(e->sp, x, 0)) &&
-                 sx_is_nonneg(e->sp, sx_arg(e->sp, x, 1));
+    bool plain =
+        sx_is_nonneg(e->sp, sx_arg(e->sp, x, 0)) && sx_is_nonneg(e->sp, sx_arg(e->sp, x, 1));
     str_add(out, plain ? "(" : mod ? "pk_floor_mod(" : "pk_floor_div(");
     emit_sx(e, sx_arg(e->sp, x, 0), lane, out);
     str_add(out, !plain ? ", " : mod ? " % " : " / ");
@@ -73,7 +76,8 @@ void emit_sx(struct emit *e, sx x, bool lane, struct str *out) {
 sx emit_offset(struct emit *e, value_id tensor, int rank, const sx *idx) {
     const struct value *v = graph_value(e->g, tensor);
     sx lin = sx_const(e->sp, 0);
-    for (int i = 0; i < rank; i++) lin = sx_add(e->sp, sx_mul(e->sp, lin, v->dims[i]), idx[i]);
+    for (int i = 0; i < rank; i++)
+        lin = sx_add(e->sp, sx_mul(e->sp, lin, v->dims[i]), idx[i]);
     return lin;
 }
 
@@ -101,7 +105,8 @@ struct lanes emit_lanes(struct emit *e, sx x) {
     if (emit_look_varies(e, x)) return r;
     r.kind = LANES_CONST;
     bool same = true;
-    for (int l = 1; l < e->W; l++) same = same && r.at[l] == 0;
+    for (int l = 1; l < e->W; l++)
+        same = same && r.at[l] == 0;
     if (same) r.kind = LANES_SAME;
     return r;
 }
@@ -119,7 +124,8 @@ static void look_visit(struct look_test *t, sx x) {
         return;
     }
     if (kind == SX_CONST || kind == SX_SYM || kind == SX_VAR) return;
-    for (int i = 0; i < sx_args(sp, x); i++) look_visit(t, sx_arg(sp, x, i));
+    for (int i = 0; i < sx_args(sp, x); i++)
+        look_visit(t, sx_arg(sp, x, i));
 }
 
 bool emit_look_varies(struct emit *e, sx x) {
@@ -128,7 +134,18 @@ bool emit_look_varies(struct emit *e, sx x) {
     return t.varies;
 }
 
-/* ---- choosing an axis -------------------------------------------------------------------------- */
+bool sx_has_look(struct emit *e, sx x) {
+    enum sx_kind kind = sx_kind(e->sp, x);
+    if (kind == SX_LOOK) return true;
+    if (kind == SX_CONST || kind == SX_SYM || kind == SX_VAR) return false;
+    for (int i = 0; i < sx_args(e->sp, x); i++) {
+        if (sx_has_look(e, sx_arg(e->sp, x, i))) return true;
+    }
+    return false;
+}
+
+/* ---- choosing an axis --------------------------------------------------------------------------
+ */
 
 struct axis_test {
     struct emit *e;
@@ -141,9 +158,12 @@ static void axis_visit(void *user, fn_id f) {
     if (n->kind == FN_SELECT && sx_depends(t->e->fns, n->e, t->e->vec)) t->cost += 1;
     if (n->kind != FN_LOAD) return;
     struct lanes l = emit_lanes(t->e, emit_offset(t->e, n->tensor, n->rank, n->idx));
-    if (l.kind == LANES_ANY) t->cost += 8;
-    else if (l.kind == LANES_CONST) t->cost += 2;
-    else if (l.kind == LANES_LINEAR && l.step != 1) t->cost += 4;
+    if (l.kind == LANES_ANY)
+        t->cost += 8;
+    else if (l.kind == LANES_CONST)
+        t->cost += 2;
+    else if (l.kind == LANES_LINEAR && l.step != 1)
+        t->cost += 4;
 }
 
 int emit_axis_cost(struct emit *e, fn_id f, sx axis) {

@@ -4,6 +4,8 @@
  */
 #include "gen/c/hooks.h"
 
+#include "gen/c/packs.h"
+
 #include <string.h>
 
 /* ---- parts --------------------------------------------------------------------------------------
@@ -148,6 +150,8 @@ static void operand_hook(struct emit *e, const char *hook, fn_id f, sx outer, co
                          bool inner_axis, int group) {
     const char *missing = strcmp(o, "m") == 0 ? "n" : "m";
     bool aligned = inner_axis || strcmp(hook, "a") != 0;
+    const struct packs *packs = e->packs;
+    if (strcmp(hook, "a") == 0) e->packs = NULL;
     e->group = group;
     emit_hook(e, hook, inner_axis ? e->k->k : outer, e->k->k, aligned, &f, 1, true);
     row_struct(e, "");
@@ -163,6 +167,7 @@ static void operand_hook(struct emit *e, const char *hook, fn_id f, sx outer, co
     value_function(e, text(e, "%s_value%s", hook, ""), f, acc_lane(e->k->acc),
                    params != NULL ? params : "", missing);
     e->group = 0;
+    e->packs = packs;
 }
 
 /* Vectors along k unless the other axis needs fewer scattered loads. */
@@ -183,8 +188,9 @@ struct operand {
 static struct operand operand_of(struct emit *e, const char *hook, fn_id f, bool is_a) {
     const struct kernel *k = e->k;
     struct operand op = {hook, f, is_a ? k->m : k->n, is_a ? "m" : "n", false, 0};
-    op.along_k = along_k(e, f, op.outer);
-    op.group = emit_group_size(e, f, k->k, e->W);
+    bool packed = e->packs != NULL && strcmp(hook, "a") != 0;
+    op.along_k = !packed && along_k(e, f, op.outer);
+    op.group = emit_group_size(e, f, k->k, op.along_k ? e->W : 1);
     return op;
 }
 
@@ -203,6 +209,7 @@ static void matmul_constants(struct emit *e, bool rows, const struct operand *a,
         if (b[i].group > 0) str_printf(e->out, "#define MM_B%d_GROUP %d\n", i, b[i].group);
     }
     define_int(e, "MM_MR", rows ? t->rows_mr : t->mr);
+    if (e->packs != NULL) define_int(e, "MM_PACKS", e->packs->n);
     if (rows) return;
     define_int(e, "MM_NV", t->nv);
     define_int(e, "MM_MC", t->mc);
@@ -217,6 +224,7 @@ static void matmul_constants(struct emit *e, bool rows, const struct operand *a,
 /* Vectors of results run along the template's columns, which are rows when the roles are exchanged.
  */
 static void matmul_store(struct emit *e) {
+    e->packs = NULL;
     const struct kernel *k = e->k;
     bool swap = k->tile.swap;
     fn_id roots[MAX_ROOTS];

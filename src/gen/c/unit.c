@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * gen_c: units of C from a plan. A unit is the kernel ABI, the prelude files that its kernels'
  * operators need, and for each kernel its hooks and its template's text; then the table of kernels.
+ *
+ * Kernels that differ in their buffers alone (the layers of a model, its projections) have one
+ * text and are compiled once: texts are written with placeholders for the kernel's names, compared,
+ * and expanded into a unit. Texts are spread over the units longest first, each into the lightest
+ * unit so far (Graham, "Bounds on multiprocessing timing anomalies", 1969); compile time follows
+ * length closely enough.
  */
 #include "gen/gen.h"
 
@@ -8,6 +14,7 @@
 
 #include "gen/c/embedded.h"
 #include "gen/c/hooks.h"
+#include "gen/c/packs.h"
 
 static const char *embedded_text(const char *name, size_t n) {
     for (const struct embedded *f = proem_embedded; f->name != NULL; f++) {
@@ -160,27 +167,81 @@ static bool shares_bytes(const struct plan *p, const struct kernel *k) {
     return false;
 }
 
+/* What a kernel's text calls it until expand() puts a name there: in C's names, and in messages. */
+#define TAG  "PKTAG"
+#define NAME "PKNAME"
+
 struct writer {
     struct plan *p;
-    const char *tag; /* in front of the names of the plan's kernels */
     const struct device_desc *device;
     struct arena *arena;
     struct err *err;
 };
 
-/* Hooks and template under a prefix; checks are those of the kernel's own prefix. */
+static bool load_leaves(struct plan *p, fn_id f, bool *read) {
+    struct leaves l = {.p = p, .read = read};
+    fn_walk(p->fns, f, leaf_visit, &l);
+    return true;
+}
+
+/* The constants behind one side of a product, as an operand that is packed once. */
+static bool pack_side(struct writer *w, fn_id f, struct gen_operand *out) {
+    size_t n = w->p->low.graph->values.n;
+    bool *read = ARENA_NEW(w->arena, bool, n);
+    value_id *at = ARENA_NEW(w->arena, value_id, n);
+    if (read == NULL || at == NULL || !load_leaves(w->p, f, read)) return false;
+    for (value_id v = 1; v < n; v++) {
+        if (read[v]) at[out->n++] = v;
+    }
+    out->constants = at;
+    return true;
+}
+
+/* What is packed once: weights of a small dtype as they are, in the order in which they are read;
+ * else whole panels of f32 and f64 operands. */
+static enum proem_status pack_operands(struct writer *w, struct emit *e, struct kernel *k,
+                                       struct gen_kernel *gk, struct packs *packs) {
+    *packs = (struct packs){0};
+    if (k->kind != KERNEL_MATMUL || shares_bytes(w->p, k)) return PROEM_OK;
+    bool swap = k->tile.swap;
+    fn_id right = swap ? k->a : k->b[0], left = swap ? k->b[0] : k->a;
+    if (k->n_b == 1)
+        packs_find(e, right, swap ? k->m : k->n, swap ? "m" : "n", swap ? k->M : k->N, packs);
+    struct gen_operand *op = ARENA_NEW(w->arena, struct gen_operand, MAX_PACKS + 2);
+    if (op == NULL) return err_nomem(w->err);
+    gk->operands = op;
+    for (int i = 0; i < packs->n; i++) {
+        value_id *v = ARENA_NEW(w->arena, value_id, 1);
+        if (v == NULL) return err_nomem(w->err);
+        *v = packs->at[i].tensor;
+        op[gk->n_operands++] = (struct gen_operand){1, v};
+    }
+    if (packs->n > 0 || k->tile.rows) return PROEM_OK;
+    k->prepack[swap ? 0 : 1] = packs_once(w->p, right);
+    k->prepack[swap ? 1 : 0] = packs_once(w->p, left);
+    if (packs_once(w->p, right) && !pack_side(w, right, &op[gk->n_operands++]))
+        return err_nomem(w->err);
+    if (packs_once(w->p, left) && !pack_side(w, left, &op[gk->n_operands++]))
+        return err_nomem(w->err);
+    return PROEM_OK;
+}
+
+/* Hooks and template under a prefix; checks are the kernel's own. */
 static enum proem_status write_form(struct writer *w, struct emit *e, const struct gen_kernel *gk,
-                                    const char *prefix, const char *checks, bool few_rows) {
+                                    const struct packs *packs, const char *prefix, bool few_rows) {
     static const char *const short_name[] = {"PW", "MM", "RD", "SC", "SN", "ST"};
     struct str *out = e->out;
     e->prefix = prefix;
     str_printf(out, "#define PK_KERNEL %s\n", prefix);
     if (gk->n_checks > 0)
-        str_printf(out, "#define PK_CHECK %s_check\n", checks);
+        str_add(out, "#define PK_CHECK " TAG "_check\n");
     else
         str_add(out, "#define PK_CHECK 0\n");
-    str_printf(out, "#define %s_NAME \"%s\"\n", short_name[e->k->kind], gk->name);
+    str_printf(out, "#define %s_NAME \"" NAME "\"\n", short_name[e->k->kind]);
     const char *file = "";
+    e->packs = packs->n > 0 ? packs : NULL;
+    if (e->packs != NULL && strcmp(prefix, TAG) == 0) packs_write(e, packs);
+    else if (e->packs != NULL) packs_forward(prefix, TAG, out);
     TRY(hooks_write(e, few_rows, &file, w->err));
     str_add(out, embedded_text(file, strlen(file)));
     return PROEM_OK;
@@ -190,38 +251,30 @@ static enum proem_status write_kernel(struct writer *w, struct kernel *k, struct
                                       struct str *out) {
     const struct graph *g = w->p->low.graph;
     int *slot = ARENA_NEW(w->arena, int, g->values.n);
-    const char *prefix = arena_printf(w->arena, "%sk%d", w->tag, k->id);
     gk->kernel = k;
     gk->name = k->name;
-    if (slot == NULL || prefix == NULL || gk->name == NULL) return err_nomem(w->err);
+    if (slot == NULL || gk->name == NULL) return err_nomem(w->err);
     TRY(kernel_args(w->p, k, gk, slot, w->err));
     gk->n_checks = (int)k->checks.n;
     gk->checks = k->checks.at;
-    bool can_pack = k->kind == KERNEL_MATMUL && !k->tile.rows && !shares_bytes(w->p, k);
-    k->prepack[0] = can_pack && packs_once(w->p, k->a);
-    k->prepack[1] = can_pack && packs_once(w->p, k->b[0]);
-    gk->n_operands = k->prepack[0] + k->prepack[1];
     struct emit e = {.plan = w->p,
                      .fns = w->p->fns,
                      .sp = g->sx,
                      .g = g,
                      .arena = w->arena,
                      .k = k,
-                     .prefix = prefix,
+                     .prefix = TAG,
                      .slot = slot,
                      .out = out};
     e.W = tile_lanes(w->device);
     e.q = sx_var(g->sx, "q", 0);
-    str_printf(out, "\n/* ---- %s ---- */\n\n", gk->name);
+    struct packs packs;
+    TRY(pack_operands(w, &e, k, gk, &packs));
     if (gk->n_checks > 0) TRY(hooks_checks(&e, w->err));
     const struct tile *t = &k->tile;
     bool matmul = k->kind == KERNEL_MATMUL;
-    if (!matmul || t->packed) TRY(write_form(w, &e, gk, prefix, prefix, false));
-    if (matmul && t->rows) {
-        const char *few = t->packed ? arena_printf(w->arena, "%sr", prefix) : prefix;
-        if (few == NULL) return err_nomem(w->err);
-        TRY(write_form(w, &e, gk, few, prefix, true));
-    }
+    if (!matmul || t->packed) TRY(write_form(w, &e, gk, &packs, TAG, false));
+    if (matmul && t->rows) TRY(write_form(w, &e, gk, &packs, t->packed ? TAG "r" : TAG, true));
     return out->failed ? err_nomem(w->err) : PROEM_OK;
 }
 
@@ -247,36 +300,108 @@ static void write_forward(const char *name, const char *to, bool serial, struct 
     str_printf(out, "    (%s)->run(g, phase, task);\n}\n", to);
 }
 
-static void write_wrapper(const struct gen_kernel *gk, const char *prefix, const char *name,
-                          const char *to, bool serial, struct str *out) {
+static void write_wrapper(const struct gen_kernel *gk, const char *name, const char *to,
+                          bool serial, struct str *out) {
     write_forward(name, to, serial, out);
     str_printf(out,
-               "static const struct pk_kernel %s = {.name = \"%s\", .phases = %d, .shared_bytes = "
+               "static const struct pk_kernel %s = {.name = \"" NAME
+               "\", .phases = %d, .shared_bytes = "
                "%s_shared, .local_bytes = %s_local, .tasks = %s_tasks, .run = %s_run",
-               name, gk->name, gk->kernel->kind == KERNEL_MATMUL ? 2 : 1, name, name, name, name);
-    if (gk->n_checks > 0) str_printf(out, ", .check = %s_check", prefix);
+               name, gk->kernel->kind == KERNEL_MATMUL ? 2 : 1, name, name, name, name);
+    if (gk->n_checks > 0) str_add(out, ", .check = " TAG "_check");
+    if (gk->n_operands > 0)
+        str_printf(out,
+                   ", .operands = %d, .packed_bytes = " TAG "_packed_bytes, .pack_tasks = " TAG
+                   "_pack_tasks, .pack = " TAG "_pack",
+                   gk->n_operands);
     str_add(out, "};\n");
 }
 
 /* The kernel that the unit's table points to: chosen by the number of rows where there are two
- * forms, one task where tasks would share bytes. */
-static void write_entry(const struct writer *w, struct gen_kernel *gk, struct str *out) {
+ * forms, one task where tasks would share bytes. The text ends with a macro that is its line. */
+static enum proem_status write_entry(const struct writer *w, const struct gen_kernel *gk,
+                                     struct str *out) {
     const struct kernel *k = gk->kernel;
-    const char *p = arena_printf(w->arena, "%sk%d", w->tag, k->id);
-    const char *entry = arena_printf(w->arena, "%s_kernel", p != NULL ? p : "");
-    if (p != NULL && k->kind == KERNEL_MATMUL && k->tile.packed && k->tile.rows) {
+    const char *entry = TAG "_kernel";
+    if (k->kind == KERNEL_MATMUL && k->tile.packed && k->tile.rows) {
         const char *to =
-            arena_printf(w->arena, "%s_get_shape(g).M <= %d ? &%sr_kernel : &%s_kernel", p,
-                         k->tile.rows_max, p, p);
-        entry = arena_printf(w->arena, "%s_either", p);
-        if (to != NULL && entry != NULL) write_wrapper(gk, p, entry, to, false, out);
+            arena_printf(w->arena, TAG "_get_shape(g).M <= %d ? &" TAG "r_kernel : &" TAG "_kernel",
+                         k->tile.rows_max);
+        if (to == NULL) return err_nomem(w->err);
+        entry = TAG "_either";
+        write_wrapper(gk, entry, to, false, out);
     }
-    if (p != NULL && entry != NULL && shares_bytes(w->p, k)) {
+    if (shares_bytes(w->p, k)) {
         const char *to = arena_printf(w->arena, "&%s", entry);
-        entry = arena_printf(w->arena, "%s_serial", p);
-        if (to != NULL && entry != NULL) write_wrapper(gk, p, entry, to, true, out);
+        if (to == NULL) return err_nomem(w->err);
+        entry = TAG "_serial";
+        write_wrapper(gk, entry, to, true, out);
     }
-    gk->symbol = entry != NULL ? entry : "";
+    str_printf(out, "#define " TAG "_entry &%s,\n", entry);
+    return out->failed ? err_nomem(w->err) : PROEM_OK;
+}
+
+/* ---- distinct texts ----------------------------------------------------------------------------
+ */
+
+struct kernel_text {
+    char *text;
+    size_t n;
+    uint64_t hash;
+    int unit;
+};
+typedef VEC(struct kernel_text) kernel_texts;
+
+static uint64_t hash_bytes(const char *p, size_t n) {
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ (unsigned char)p[i]) * 0x100000001b3u; /* FNV-1a */
+    return h;
+}
+
+/* The number of the text in the list, added if it is new; -1: no memory. */
+static int intern(struct arena *a, kernel_texts *list, const struct str *s, bool share) {
+    struct kernel_text t = {.n = s->n, .hash = hash_bytes(str_text(s), s->n)};
+    for (size_t i = 0; share && i < list->n; i++) {
+        const struct kernel_text *o = &list->at[i];
+        if (o->hash == t.hash && o->n == t.n && memcmp(o->text, str_text(s), t.n) == 0)
+            return (int)i;
+    }
+    t.text = arena_strndup(a, str_text(s), s->n);
+    return t.text != NULL && VEC_PUSH(a, list, t) ? (int)list->n - 1 : -1;
+}
+
+static void expand(const struct kernel_text *t, const char *tag, const char *name,
+                   struct str *out) {
+    const char *p = t->text, *next;
+    while ((next = strstr(p, "PK")) != NULL) {
+        bool is_tag = strncmp(next, TAG, strlen(TAG)) == 0;
+        bool is_name = !is_tag && strncmp(next, NAME, strlen(NAME)) == 0;
+        size_t n = is_tag ? strlen(TAG) : is_name ? strlen(NAME) : strlen("PK");
+        str_addn(out, p, (size_t)(next - p) + (is_tag || is_name ? 0 : n));
+        if (is_tag) str_add(out, tag);
+        if (is_name) str_add(out, name);
+        p = next + n;
+    }
+    str_add(out, p);
+}
+
+/* The texts of a plan's kernels into the list; text_of: by kernel. */
+static enum proem_status write_texts(struct writer *w, struct gen_kernel *kernels, int *text_of,
+                                     kernel_texts *list, struct arena *a, bool share) {
+    for (size_t i = 0; i < w->p->kernels.n; i++) {
+        struct str text;
+        str_init(&text, a->alloc);
+        enum proem_status s = write_kernel(w, w->p->kernels.at[i], &kernels[i], &text);
+        if (s == PROEM_OK) s = write_entry(w, &kernels[i], &text);
+        if (s == PROEM_OK) {
+            text_of[i] = intern(a, list, &text, share);
+            if (text_of[i] < 0) s = err_nomem(w->err);
+        }
+        str_free(&text);
+        TRY(s);
+    }
+    return PROEM_OK;
 }
 
 static void table_open(struct str *out) {
@@ -290,48 +415,120 @@ static void table_close(int n, struct str *out) {
                n);
 }
 
-static void write_table(const struct writer *w, const struct gen_unit *u, struct str *out) {
-    for (int i = 0; i < u->n_kernels; i++)
-        write_entry(w, &u->kernels[i], out);
-    table_open(out);
-    for (int i = 0; i < u->n_kernels; i++)
-        str_printf(out, "    &%s,\n", u->kernels[i].symbol);
-    table_close(u->n_kernels, out);
+/* ---- units -------------------------------------------------------------------------------------
+ */
+
+struct spread {
+    kernel_texts texts;
+    struct gen_kernel *kernels; /* of the plan */
+    int *text_of;               /* by kernel */
+    size_t *weight;             /* by unit */
+};
+
+/* Longest text first, into the lightest unit. */
+static void assign_units(struct spread *s, int n) {
+    for (size_t i = 0; i < s->texts.n; i++)
+        s->texts.at[i].unit = -1;
+    for (size_t left = s->texts.n; left > 0; left--) {
+        struct kernel_text *longest = NULL;
+        for (size_t i = 0; i < s->texts.n; i++) {
+            struct kernel_text *t = &s->texts.at[i];
+            if (t->unit < 0 && (longest == NULL || t->n > longest->n)) longest = t;
+        }
+        int lightest = 0;
+        for (int u = 1; u < n; u++) {
+            if (s->weight[u] < s->weight[lightest]) lightest = u;
+        }
+        longest->unit = lightest;
+        s->weight[lightest] += longest->n;
+    }
 }
 
-/* Every n-th kernel from number u on. */
-static enum proem_status write_unit(struct writer *w, int u, int n, struct gen_unit *unit) {
+/* One text under the first of its kernels' names, with the names of all. */
+static enum proem_status write_text(struct writer *w, const struct spread *s, int text,
+                                    struct str *out) {
+    const struct gen_kernel *first = NULL;
+    str_add(out, "\n/* ----");
+    for (size_t i = 0; i < w->p->kernels.n; i++) {
+        if (s->text_of[i] != text) continue;
+        str_printf(out, "%s %s", first != NULL ? "," : "", s->kernels[i].name);
+        if (first == NULL) first = &s->kernels[i];
+    }
+    str_add(out, " ---- */\n\n");
+    const char *tag = first != NULL ? arena_printf(w->arena, "k%d", first->kernel->id) : NULL;
+    if (tag == NULL) return err_nomem(w->err);
+    expand(&s->texts.at[text], tag, first->name, out);
+    return PROEM_OK;
+}
+
+static int first_kernel(const struct spread *s, int text) {
+    int i = 0;
+    while (s->text_of[i] != text)
+        i++;
+    return s->kernels[i].kernel->id;
+}
+
+static enum proem_status write_unit(struct writer *w, const struct spread *s, int u,
+                                    struct gen_unit *unit) {
     struct plan *p = w->p;
-    int total = (int)p->kernels.n;
-    unit->kernels = ARENA_NEW(w->arena, struct gen_kernel, total);
+    unit->kernels = ARENA_NEW(w->arena, struct gen_kernel, p->kernels.n);
     if (unit->kernels == NULL) return err_nomem(w->err);
     struct families fam = {.fns = p->fns};
-    for (int i = u; i < total; i += n)
-        walk_kernel(p, p->kernels.at[i], family_visit, &fam);
+    for (size_t i = 0; i < p->kernels.n; i++) {
+        if (s->texts.at[s->text_of[i]].unit == u)
+            walk_kernel(p, p->kernels.at[i], family_visit, &fam);
+    }
     write_prelude(&fam, &unit->text);
-    for (int i = u; i < total; i += n)
-        TRY(write_kernel(w, p->kernels.at[i], &unit->kernels[unit->n_kernels++], &unit->text));
-    write_table(w, unit, &unit->text);
+    for (size_t t = 0; t < s->texts.n; t++) {
+        if (s->texts.at[t].unit == u) TRY(write_text(w, s, (int)t, &unit->text));
+    }
+    table_open(&unit->text);
+    for (size_t i = 0; i < p->kernels.n; i++) {
+        if (s->texts.at[s->text_of[i]].unit != u) continue;
+        unit->kernels[unit->n_kernels++] = s->kernels[i];
+        str_printf(&unit->text, "    k%d_entry\n", first_kernel(s, s->text_of[i]));
+    }
+    table_close(unit->n_kernels, &unit->text);
     return unit->text.failed ? err_nomem(w->err) : PROEM_OK;
+}
+
+static enum proem_status write_units(struct writer *w, struct spread *s, struct arena *a,
+                                     int n_units, struct gen_unit **out, int *n_out) {
+    int total = (int)w->p->kernels.n;
+    s->kernels = ARENA_NEW(w->arena, struct gen_kernel, total + 1);
+    s->text_of = ARENA_NEW(a, int, total + 1);
+    if (s->kernels == NULL || s->text_of == NULL) return err_nomem(w->err);
+    TRY(write_texts(w, s->kernels, s->text_of, &s->texts, a, n_units < total));
+    int n = n_units < 1 ? 1 : n_units;
+    if (n > (int)s->texts.n) n = (int)s->texts.n;
+    struct gen_unit *units = ARENA_NEW(w->arena, struct gen_unit, n + 1);
+    s->weight = ARENA_NEW(a, size_t, n + 1);
+    if (units == NULL || s->weight == NULL) return err_nomem(w->err);
+    assign_units(s, n);
+    enum proem_status status = PROEM_OK;
+    for (int u = 0; u < n; u++) {
+        str_init(&units[u].text, w->arena->alloc);
+        if (status == PROEM_OK) status = write_unit(w, s, u, &units[u]);
+    }
+    if (status == PROEM_OK && !arena_ok(w->arena)) status = err_nomem(w->err);
+    for (int u = 0; u < n && status != PROEM_OK; u++)
+        str_free(&units[u].text);
+    *out = units;
+    *n_out = status == PROEM_OK ? n : 0;
+    return status;
 }
 
 enum proem_status gen_c(struct plan *p, const struct device_desc *device, int n_units,
                         struct gen_unit **out, int *n_out, struct err *e) {
-    struct arena *arena = p->source->arena;
-    struct writer w = {p, "", device, arena, e};
-    int total = (int)p->kernels.n;
-    int n = n_units < 1 ? 1 : n_units > total ? total : n_units;
-    struct gen_unit *units = ARENA_NEW(arena, struct gen_unit, n + 1);
-    if (units == NULL) return err_nomem(e);
-    for (int u = 0; u < n; u++)
-        str_init(&units[u].text, arena->alloc);
-    enum proem_status s = PROEM_OK;
-    for (int u = 0; u < n && s == PROEM_OK; u++)
-        s = write_unit(&w, u, n, &units[u]);
-    if (s == PROEM_OK && !arena_ok(arena)) s = err_nomem(e);
-    for (int u = 0; u < n && s != PROEM_OK; u++)
-        str_free(&units[u].text);
-    if (s != PROEM_OK) return s;
+    struct writer w = {p, device, p->source->arena, e};
+    struct spread s = {0};
+    struct arena a;
+    arena_init(&a, w.arena->alloc);
+    struct gen_unit *units = NULL;
+    int n = 0;
+    enum proem_status status = write_units(&w, &s, &a, n_units, &units, &n);
+    arena_free(&a);
+    TRY(status);
     *out = units;
     *n_out = n;
     return PROEM_OK;
@@ -340,67 +537,12 @@ enum proem_status gen_c(struct plan *p, const struct device_desc *device, int n_
 /* ---- several plans in one unit ------------------------------------------------------------------
  */
 
-/* Stands for a kernel's number in the unit while its text is compared with the others. */
-#define JOINT_TAG "PKJOINT_"
-
-/* One distinct kernel: its text with JOINT_TAG in it. */
-struct joint_text {
-    char *text;
-    size_t n;
-    uint64_t hash;
-};
-typedef VEC(struct joint_text) joint_texts;
-
-static uint64_t hash_bytes(const char *p, size_t n) {
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ (unsigned char)p[i]) * 0x100000001b3u; /* FNV-1a */
-    return h;
-}
-
-/* The number of the text in the list, added if it is new; -1: no memory. */
-static int joint_intern(struct arena *a, joint_texts *list, const struct str *s) {
-    struct joint_text t = {.n = s->n, .hash = hash_bytes(str_text(s), s->n)};
-    for (size_t i = 0; i < list->n; i++) {
-        const struct joint_text *o = &list->at[i];
-        if (o->hash == t.hash && o->n == t.n && memcmp(o->text, str_text(s), t.n) == 0)
-            return (int)i;
-    }
-    t.text = arena_strndup(a, str_text(s), s->n);
-    return t.text != NULL && VEC_PUSH(a, list, t) ? (int)list->n - 1 : -1;
-}
-
-static void joint_write(const struct joint_text *t, int number, struct str *out) {
-    const char *p = t->text, *next;
-    while ((next = strstr(p, JOINT_TAG)) != NULL) {
-        str_addn(out, p, (size_t)(next - p));
-        str_printf(out, "p%d_", number);
-        p = next + strlen(JOINT_TAG);
-    }
-    str_add(out, p);
-}
-
-/* Give each kernel of a plan its place in the unit's table: position[] by kernel. */
-static enum proem_status joint_kernels(struct writer *w, struct gen_joint *j, joint_texts *list,
+static enum proem_status joint_kernels(struct writer *w, struct gen_joint *j, kernel_texts *list,
                                        struct arena *a) {
-    struct plan *p = j->plan;
-    j->kernels = ARENA_NEW(w->arena, struct gen_kernel, p->kernels.n + 1);
-    j->position = ARENA_NEW(w->arena, int, p->kernels.n + 1);
+    j->kernels = ARENA_NEW(w->arena, struct gen_kernel, w->p->kernels.n + 1);
+    j->position = ARENA_NEW(w->arena, int, w->p->kernels.n + 1);
     if (j->kernels == NULL || j->position == NULL) return err_nomem(w->err);
-    for (size_t i = 0; i < p->kernels.n; i++) {
-        struct str text;
-        str_init(&text, a->alloc);
-        enum proem_status s = write_kernel(w, p->kernels.at[i], &j->kernels[i], &text);
-        if (s == PROEM_OK) {
-            write_entry(w, &j->kernels[i], &text);
-            str_printf(&text, "#define " JOINT_TAG "entry &%s,\n", j->kernels[i].symbol);
-            j->position[i] = text.failed ? -1 : joint_intern(a, list, &text);
-            if (j->position[i] < 0) s = err_nomem(w->err);
-        }
-        str_free(&text);
-        TRY(s);
-    }
-    return PROEM_OK;
+    return write_texts(w, j->kernels, j->position, list, a, true);
 }
 
 enum proem_status gen_c_joint(struct gen_joint *plans, int n, const struct device_desc *device,
@@ -413,20 +555,23 @@ enum proem_status gen_c_joint(struct gen_joint *plans, int n, const struct devic
     }
     struct arena a;
     arena_init(&a, out->alloc);
-    joint_texts list = {0};
+    kernel_texts list = {0};
     for (int i = 0; i < n; i++) {
         struct gen_joint *j = &plans[i];
-        struct writer w = {j->plan, JOINT_TAG, device, j->plan->source->arena, &j->err};
+        struct writer w = {j->plan, device, j->plan->source->arena, &j->err};
         j->status = joint_kernels(&w, j, &list, &a);
     }
     write_prelude(&fam, out);
-    for (size_t i = 0; i < list.n; i++)
-        joint_write(&list.at[i], (int)i, out);
+    for (size_t i = 0; i < list.n; i++) {
+        const char *tag = arena_printf(&a, "p%zu", i);
+        if (tag != NULL) expand(&list.at[i], tag, tag, out);
+    }
     table_open(out);
     for (size_t i = 0; i < list.n; i++)
         str_printf(out, "    p%zu_entry\n", i);
     str_add(out, list.n == 0 ? "    0\n" : "");
     table_close((int)list.n, out);
+    bool ok = arena_ok(&a) && !out->failed;
     arena_free(&a);
-    return out->failed ? err_nomem(e) : PROEM_OK;
+    return ok ? PROEM_OK : err_nomem(e);
 }

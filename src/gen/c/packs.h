@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ * Constant weights laid out once in the order in which the product reads them.
+ *
+ * A load of a `const` tensor that changes with a column n and with k is copied, in its own dtype, to
+ * [z][n / W][k / G][W], so that the value function reads W columns with one contiguous load and
+ * neither template has to transpose. G is how far along k the load stays the same (a block's scale).
+ */
+#ifndef PROEM_PACKS_H
+#define PROEM_PACKS_H
+
+#include "gen/c/emit.h"
+
+#define MAX_PACKS 8
+
+struct pack_leaf {
+    fn_id load;
+    int group;     /* G */
+    bool by_z;     /* does it differ between batches? */
+    value_id tensor;
+};
+
+struct packs {
+    int n;
+    struct pack_leaf at[MAX_PACKS];
+    sx outer;         /* the coordinate of the template's columns */
+    const char *o;    /* its letter */
+    sx Z, N, K;
+};
+
+/* The loads of f, the template's right operand over (z, outer, k), that are worth laying out. n is 0
+ * when they are not all constant, or already lie so. */
+void packs_find(struct emit *e, fn_id f, sx outer, const char *o, sx N, struct packs *out);
+/* Number of the pack that holds a load, -1. */
+int packs_of(const struct packs *p, fn_id load);
+/* packed_bytes, pack_tasks and pack under e->prefix. */
+void packs_write(struct emit *e, const struct packs *p);
+/* The same three under another prefix, calling the first. */
+void packs_forward(const char *prefix, const char *to, struct str *out);
+/* Index of the first lane's element of pack i at (z, outer, k), as C text. */
+void packs_index(struct emit *e, const struct packs *p, int i, struct str *out);
+
+#endif
