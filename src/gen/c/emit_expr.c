@@ -12,9 +12,12 @@ static void emit_constant(enum dtype d, union scalar c, struct str *out) {
     str_printf(out, "pk_set_%s(", lane_name(d));
     if (dtype_is_float(d)) {
         const char *suffix = dtype_lane(d) == DT_F32 ? "(float)" : "";
-        if (isnan(c.f)) str_printf(out, "%s__builtin_nan(\"\")", suffix);
-        else if (isinf(c.f)) str_printf(out, "%s%s__builtin_inf()", suffix, c.f < 0 ? "-" : "");
-        else str_printf(out, "%s%s", suffix, fmt_double(buf, c.f));
+        if (isnan(c.f))
+            str_printf(out, "%s__builtin_nan(\"\")", suffix);
+        else if (isinf(c.f))
+            str_printf(out, "%s%s__builtin_inf()", suffix, c.f < 0 ? "-" : "");
+        else
+            str_printf(out, "%s%s", suffix, fmt_double(buf, c.f));
     } else if (d == DT_BOOL) {
         str_add(out, c.i != 0 ? "-1" : "0");
     } else if (d == DT_U64) {
@@ -31,16 +34,22 @@ static void emit_constant(enum dtype d, union scalar c, struct str *out) {
     str_add(out, ")");
 }
 
-/* ---- conversions ------------------------------------------------------------------------------- */
+/* ---- conversions -------------------------------------------------------------------------------
+ */
 
 /* Text of v, whose lanes hold dtype `from`, as lanes of dtype `to`, by value. */
 static void convert_lanes(enum dtype from, enum dtype to, const char *v, struct str *out) {
     const char *a = lane_name(from), *b = lane_name(to);
-    if (from == DT_BOOL && to == DT_BOOL) str_add(out, v);
-    else if (from == DT_BOOL) str_printf(out, "pk_frommask_%s(%s)", b, v);
-    else if (to == DT_BOOL) str_printf(out, "pk_tomask_%s(%s)", a, v);
-    else if (strcmp(a, b) == 0) str_add(out, v);
-    else str_printf(out, "pk_cvt_%s_%s(%s)", a, b, v);
+    if (from == DT_BOOL && to == DT_BOOL)
+        str_add(out, v);
+    else if (from == DT_BOOL)
+        str_printf(out, "pk_frommask_%s(%s)", b, v);
+    else if (to == DT_BOOL)
+        str_printf(out, "pk_tomask_%s(%s)", a, v);
+    else if (strcmp(a, b) == 0)
+        str_add(out, v);
+    else
+        str_printf(out, "pk_cvt_%s_%s(%s)", a, b, v);
 }
 
 static bool narrow_float(enum dtype d) {
@@ -55,12 +64,14 @@ static bool wide_lanes(enum dtype from) {
 /* To a narrow float with one rounding: wide sources go to f32 rounded to odd first. */
 static void round_from(enum dtype from, enum dtype to, bool saturate, const char *v,
                        struct str *out) {
-    bool is_exact = !dtype_is_float(from) && from != DT_BOOL &&
-                    dtype_bits(from) <= 8 && dtype_significand(to) >= 8 && dtype_bits(to) == 16;
+    bool is_exact = !dtype_is_float(from) && from != DT_BOOL && dtype_bits(from) <= 8 &&
+                    dtype_significand(to) >= 8 && dtype_bits(to) == 16;
     bool clamps = saturate && dtype_cat(to) == CAT_Q; /* wider floats overflow to infinity */
     if (!is_exact) str_printf(out, "pk_round%s_%s(", clamps ? "s" : "", dtype_name(to));
-    if (wide_lanes(from)) str_printf(out, "pk_odd_%s_vf32(%s)", lane_name(from), v);
-    else convert_lanes(from, DT_F32, v, out);
+    if (wide_lanes(from))
+        str_printf(out, "pk_odd_%s_vf32(%s)", lane_name(from), v);
+    else
+        convert_lanes(from, DT_F32, v, out);
     if (!is_exact) str_add(out, ")");
 }
 
@@ -87,8 +98,10 @@ static void emit_cast(enum dtype from, enum dtype to, bool saturate, const char 
     } else if (dtype_is_float(to) || to == DT_BOOL) {
         convert_lanes(from, to, v, out);
     } else if (dtype_is_float(from)) {
-        if (dtype_bits(to) >= 32) convert_lanes(from, to, v, out);
-        else str_printf(out, "pk_sat_%s_%s(%s)", dtype_name(to), lane_name(from), v);
+        if (dtype_bits(to) >= 32)
+            convert_lanes(from, to, v, out);
+        else
+            str_printf(out, "pk_sat_%s_%s(%s)", dtype_name(to), lane_name(from), v);
     } else if (int_fits(from, to)) {
         convert_lanes(from, to, v, out);
     } else {
@@ -96,14 +109,18 @@ static void emit_cast(enum dtype from, enum dtype to, bool saturate, const char 
     }
 }
 
-/* Promotion: exact where it can be; an integer that becomes a narrow float is rounded to it; a float
- * that becomes a narrower one keeps its lanes (its rounding, if any, is a node of its own). */
+/* Promotion: exact where it can be; an integer that becomes a narrow float is rounded to it; a
+ * float that becomes a narrower one keeps its lanes (its rounding, if any, is a node of its own).
+ */
 static void emit_convert(enum dtype from, enum dtype to, const char *v, struct str *out) {
-    if (dtype_is_float(from) && narrow_float(to)) convert_lanes(from, DT_F32, v, out);
-    else emit_cast(from, to, false, v, out);
+    if (dtype_is_float(from) && narrow_float(to))
+        convert_lanes(from, DT_F32, v, out);
+    else
+        emit_cast(from, to, false, v, out);
 }
 
-/* ---- operators --------------------------------------------------------------------------------- */
+/* ---- operators ---------------------------------------------------------------------------------
+ */
 
 static bool is_mask(enum dtype compute) {
     return compute == DT_BOOL;
@@ -140,9 +157,12 @@ static void emit_call(struct emit *e, const struct fn_node *n, const char *famil
         for (int i = 0; i < 2; i++) {
             double p = n->param[i];
             str_add(out, ", ");
-            if (isinf(p)) str_add(out, p < 0 ? "-__builtin_inf()" : "__builtin_inf()");
-            else if (isnan(p)) str_add(out, "__builtin_nan(\"\")");
-            else str_add(out, fmt_double(buf, p));
+            if (isinf(p))
+                str_add(out, p < 0 ? "-__builtin_inf()" : "__builtin_inf()");
+            else if (isnan(p))
+                str_add(out, "__builtin_nan(\"\")");
+            else
+                str_add(out, fmt_double(buf, p));
         }
     }
     str_add(out, ")");
@@ -169,8 +189,10 @@ static void emit_op(struct emit *e, const struct fn_node *n, struct str *out) {
      * numbers. */
     bool wrap = dtype_is_int(n->dtype) && dtype_bits(n->dtype) < 32;
     if (wrap) str_printf(out, "pk_wrap_%s(", dtype_name(n->dtype));
-    if (text[0] == '@') emit_call(e, n, text + 1, out);
-    else emit_text(e, n, text, out);
+    if (text[0] == '@')
+        emit_call(e, n, text + 1, out);
+    else
+        emit_text(e, n, text, out);
     if (wrap) str_add(out, ")");
 }
 

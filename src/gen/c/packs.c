@@ -153,14 +153,3 @@ void packs_write(struct emit *e, const struct packs *p) {
     str_add(e->out, "    default: break;\n    }\n}\n\n");
     e->packs = old;
 }
-
-void packs_forward(const char *prefix, const char *to, struct str *out) {
-    str_printf(out,
-               "static pk_i64 %s_packed_bytes(const struct pk_args *g, int operand) { return "
-               "%s_packed_bytes(g, operand); }\n"
-               "static pk_i64 %s_pack_tasks(const struct pk_args *g, int operand) { return "
-               "%s_pack_tasks(g, operand); }\n"
-               "static void %s_pack(const struct pk_args *g, int operand, pk_i64 task, void *dst) { "
-               "%s_pack(g, operand, task, dst); }\n",
-               prefix, to, prefix, to, prefix, to);
-}

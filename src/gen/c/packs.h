@@ -34,8 +34,6 @@ void packs_find(struct emit *e, fn_id f, sx outer, const char *o, sx N, struct p
 int packs_of(const struct packs *p, fn_id load);
 /* packed_bytes, pack_tasks and pack under e->prefix. */
 void packs_write(struct emit *e, const struct packs *p);
-/* The same three under another prefix, calling the first. */
-void packs_forward(const char *prefix, const char *to, struct str *out);
 /* Index of the first lane's element of pack i at (z, outer, k), as C text. */
 void packs_index(struct emit *e, const struct packs *p, int i, struct str *out);
 

@@ -205,7 +205,7 @@ static enum proem_status pack_operands(struct writer *w, struct emit *e, struct 
     if (k->kind != KERNEL_MATMUL || shares_bytes(w->p, k)) return PROEM_OK;
     bool swap = k->tile.swap;
     fn_id right = swap ? k->a : k->b[0], left = swap ? k->b[0] : k->a;
-    if (k->n_b == 1)
+    if (k->n_b == 1 && k->tile.packed)
         packs_find(e, right, swap ? k->m : k->n, swap ? "m" : "n", swap ? k->M : k->N, packs);
     struct gen_operand *op = ARENA_NEW(w->arena, struct gen_operand, MAX_PACKS + 2);
     if (op == NULL) return err_nomem(w->err);
@@ -239,9 +239,9 @@ static enum proem_status write_form(struct writer *w, struct emit *e, const stru
         str_add(out, "#define PK_CHECK 0\n");
     str_printf(out, "#define %s_NAME \"" NAME "\"\n", short_name[e->k->kind]);
     const char *file = "";
-    e->packs = packs->n > 0 ? packs : NULL;
-    if (e->packs != NULL && strcmp(prefix, TAG) == 0) packs_write(e, packs);
-    else if (e->packs != NULL) packs_forward(prefix, TAG, out);
+    /* Few rows stream the weights as they lie, along k: nothing to gain from another order. */
+    e->packs = packs->n > 0 && !few_rows ? packs : NULL;
+    if (e->packs != NULL) packs_write(e, packs);
     TRY(hooks_write(e, few_rows, &file, w->err));
     str_add(out, embedded_text(file, strlen(file)));
     return PROEM_OK;

@@ -218,7 +218,7 @@ struct MM(plan) {
     pk_i64 h, hs, ht;       /* rows of a panel of A; of the last but one; of the last */
     pk_i64 mp, np;          /* panels of A and of one B */
     pk_i64 mrows;           /* rows in all panels of A */
-    pk_i64 tp, tn;          /* panels of A, and of one B, in a task */
+    pk_i64 tp, tn;          /* panels of A, and of one B, in a task, at most */
     pk_i64 mtasks, ntasks;  /* tasks along m and along n */
     int share_a, share_b;   /* packed in phase 0 */
     const MM_ACC_S *pa, *pb; /* panels of a constant, packed once; or NULL */
@@ -227,6 +227,11 @@ struct MM(plan) {
 MM_INLINE pk_i64 MM(min)(pk_i64 a, pk_i64 b)
 {
     return a < b ? a : b;
+}
+
+MM_INLINE pk_i64 MM(max)(pk_i64 a, pk_i64 b)
+{
+    return a > b ? a : b;
 }
 
 MM_INLINE pk_i64 MM(ceil)(pk_i64 a, pk_i64 b)
@@ -273,26 +278,24 @@ static struct MM(plan) MM(make_plan)(const struct pk_args *g)
     if (MM_A_CONST && g->packed) p.pa = (const MM_ACC_S *)g->packed[MM_B_CONST];
 
     /* Tasks: whole columns first; rows are split where columns give too few tasks. */
-    p.tn = MM(min)(p.np, MM_NC / MM_NR);
-    pk_i64 columns = MM(ceil)(p.np, p.tn);
+    pk_i64 threads = g->threads > 1 ? g->threads : 1, want = threads > 1 ? 4 * threads : 1;
+    pk_i64 step = MM_NC / MM_NR;
+    p.ntasks = MM(ceil)(p.np, step);
     pk_i64 a_bytes = s.Z * p.mrows * s.K * (pk_i64)sizeof(MM_ACC_S);
-    p.share_a = !p.pa && columns > 1 && a_bytes <= MM_SHARE;
+    p.share_a = !p.pa && p.ntasks > 1 && a_bytes <= MM_SHARE;
     if (!p.share_a && !p.pa) {
         /* Each task evaluates its rows of A: let it own many columns. */
-        pk_i64 wide = p.tn * MM(ceil)(1024, MM_NC);
-        pk_i64 want = g->threads > 1 ? 4 * g->threads : 1;
-        while (wide > p.tn && s.Z * MM(ceil)(p.np, wide) * MM(ceil)(s.M, MM_MC) < want)
-            wide -= p.tn;
-        p.tn = MM(min)(wide, p.np);
-        columns = MM(ceil)(p.np, p.tn);
+        pk_i64 few = MM(ceil)(p.np, step * MM(ceil)(1024, MM_NC));
+        few = MM(max)(few, MM(ceil)(want, s.Z * MM(ceil)(s.M, MM_MC)));
+        p.ntasks = MM(min)(p.ntasks, few);
     }
-    p.ntasks = columns;
-    pk_i64 rows = MM(ceil)(s.M, MM_MC);
-    if (g->threads > 1 && s.Z * columns * rows < 4 * g->threads)
-        rows = MM(ceil)(4 * g->threads, s.Z * columns);
-    rows = MM(min)(rows, MM(ceil)(p.mp, 4));
-    p.tp = MM(ceil)(p.mp, rows < 1 ? 1 : rows);
-    p.mtasks = MM(ceil)(p.mp, p.tp);
+    /* As much for each thread, if that changes the blocks little. */
+    if (p.ntasks > 1 && p.ntasks < 8 * threads)
+        p.ntasks = MM(min)(MM(ceil)(p.ntasks, threads) * threads, p.np);
+    p.tn = MM(ceil)(p.np, p.ntasks);
+    p.mtasks = MM(max)(MM(ceil)(s.M, MM_MC), MM(ceil)(want, s.Z * p.ntasks));
+    p.mtasks = MM(min)(p.mtasks, MM(ceil)(p.mp, 4));
+    p.tp = MM(ceil)(p.mp, p.mtasks);
     pk_i64 b_bytes = s.Z * MM_NB * p.np * MM_NR * s.K * (pk_i64)sizeof(MM_ACC_S);
     p.share_b = !p.pb && p.mtasks > 1 && b_bytes <= MM_SHARE;
     return p;
@@ -891,8 +894,9 @@ static void MM(product_task)(const struct pk_args *g, const struct MM(plan) *p, 
 {
     pk_i64 ntask = task % p->ntasks, mtask = task / p->ntasks % p->mtasks;
     pk_i64 z = task / (p->ntasks * p->mtasks);
-    pk_i64 i0 = mtask * p->tp, i1 = MM(min)(i0 + p->tp, p->mp), m0 = MM(panel_start)(p, i0);
-    pk_i64 j0 = ntask * p->tn, j1 = MM(min)(j0 + p->tn, p->np);
+    pk_i64 i0 = mtask * p->mp / p->mtasks, i1 = (mtask + 1) * p->mp / p->mtasks;
+    pk_i64 j0 = ntask * p->np / p->ntasks, j1 = (ntask + 1) * p->np / p->ntasks;
+    pk_i64 m0 = MM(panel_start)(p, i0);
     const pk_i64 step = MM_NC / MM_NR;
     MM_ACC_S *la = (MM_ACC_S *)g->local, *lb = la + MM(local_a)(p), *lc = lb + MM(local_b)(p);
     const MM_ACC_S *sa = p->pa, *sb = p->pb;
