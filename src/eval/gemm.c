@@ -69,7 +69,11 @@ static void read_parts(const struct gemm_engine *e, const struct tensor *t, int6
                        double *grid, int step) {
     read_doubles(t, start, n, -1, part[PART_VALUE]);
     if (!e->track) return;
-    if (need[PART_MAG]) read_doubles(t, start, n, CH_MAG, part[PART_MAG]);
+    if (need[PART_MAG]) {
+        read_doubles(t, start, n, CH_MAG, part[PART_MAG]);
+        for (int64_t i = 0; i < n; i++) /* infinities are the midpoint's business */
+            part[PART_MAG][i] = isinf(part[PART_MAG][i]) ? 0 : part[PART_MAG][i];
+    }
     const double *lo = part[PART_VALUE], *hi = lo;
     if (!tensor_exact(t)) {
         read_doubles(t, start, n, CH_LO, s->lo);
@@ -183,7 +187,9 @@ static void int_tile(const struct gemm_engine *e, struct gemm_slot *s, int64_t m
 struct iv dot_range(enum dtype wide, double mid, double rad, double abs, double n, double grid) {
     if (isnan(mid) || isnan(abs))
         return isnan(mid) && rad == 0 ? (struct iv){QNAN, QNAN} : iv_any();
-    if (isinf(mid) && rad == 0) return iv_point(mid);
+    /* finite terms that overflow may meet an infinity of the other sign */
+    bool overflows = abs >= (wide == DT_F32 ? 0x1.fffffep127 : 0x1.fffffffffffffp1023);
+    if (isinf(mid) && rad == 0) return overflows ? iv_any() : iv_point(mid);
     if (!isfinite(mid) || !isfinite(rad) || !isfinite(abs)) return iv_any();
     if (wide == DT_F32 && grid >= 0x1p-149 && abs <= 0x1p24 * grid && rad == 0)
         return iv_point(mid);
@@ -191,7 +197,7 @@ struct iv dot_range(enum dtype wide, double mid, double rad, double abs, double 
     double u = unit_of(wide);
     double err = gamma_bound(n + 6, u) * abs + gamma_bound(2 * n + 8, 0x1p-53) * (abs + rad);
     err += n * (wide == DT_F64 ? 0x1p-1074 : 0x1p-149) + rad;
-    if (wide == DT_F32 && abs >= 0x1.fffffep127) return iv_any();
+    if (overflows) return iv_any();
     return (struct iv){mid - err, mid + err};
 }
 
@@ -222,9 +228,11 @@ static void store_float(const struct gemm_engine *e, const struct gemm_slot *s, 
     bool has_bias = e->g->bias.store != NULL;
     double bias = 0, value = s->sum[SUM_VALUE][i];
     if (has_bias) read_doubles(&e->g->bias, col, 1, -1, &bias);
-    double rounded = round_to(out->dtype, value + bias);
-    if (dtype_cat(out->dtype) != CAT_F) rounded = float_round(out->dtype, value + bias, false);
-    elem_store(out->dtype, out->store->data, at, (union scalar){.f = rounded});
+    bool is_float = dtype_is_float(out->dtype);
+    union scalar v = {.f = value + bias};
+    v.f = round_to(is_float ? out->dtype : e->wide, v.f);
+    if (!is_float) v = elem_cast(e->wide, v, out->dtype, false);
+    elem_store(out->dtype, out->store->data, at, v);
     if (!e->track) return;
     double mid = e->loose ? s->sum[SUM_MID][i] : value, rad = e->loose ? s->sum[SUM_RAD][i] : 0;
     double grid = s->grid_a[i / NB] * s->grid_b[i % NB];
@@ -236,7 +244,8 @@ static void store_float(const struct gemm_engine *e, const struct gemm_slot *s, 
         read_doubles(&e->g->bias, col, 1, CH_HI, &b.hi);
         r = iv_widen(e->wide, 0, iv_add(r, b));
     }
-    r = iv_result(out->dtype, e->ev->mode, r);
+    r = is_float ? iv_result(out->dtype, e->ev->mode, r)
+                 : iv_cast(e->wide, out->dtype, false, false, e->ev->mode, r);
     out->store->ch[CH_LO][at] = r.lo;
     out->store->ch[CH_HI][at] = r.hi;
     if (e->mag) out->store->ch[CH_MAG][at] = fmax(s->sum[SUM_MAG][i] + fabs(bias), iv_mag(r));

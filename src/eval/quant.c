@@ -70,9 +70,10 @@ static void read_all(const struct quant_job *j, struct quant_slot *s, int64_t at
 
 static struct iv dequantized(const struct quant_job *j, struct quant_slot *s, int64_t i) {
     struct iv q = cell_iv(&s->x, i), scale = cell_iv(&s->scale, i);
+    q = iv_widen(j->wide, 0, q); /* an integer of more than 24 bits rounds */
     bool points = iv_is_point(q) && iv_is_point(scale);
     if (j->zero.store != NULL) {
-        struct iv zero = cell_iv(&s->zero, i);
+        struct iv zero = iv_widen(j->wide, 0, cell_iv(&s->zero, i));
         points = points && iv_is_point(zero);
         q = iv_widen(j->wide, 0, iv_sub(q, zero));
     }
