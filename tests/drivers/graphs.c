@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * graphs [N=1000] [SEED=1] [JOBS=2] [BATCH=24] [STEPS=12] [FILE=graph.proem] [ARCH=avx2] [SHOW=10]
- *        [CC=clang] [OPT=-O1]
+ *        [CC=clang] [OPT=-O1] [FROM=0: number of the first graph]
  *
  * Random graphs against the reference interpreter: N graphs from SEED, each in every precision
  * mode, fused and not (suite.h). A graph that fails is printed with its seed, reduced to few
@@ -14,7 +14,7 @@
 #include "suite.h"
 
 struct settings {
-    int n, jobs, batch, steps, show;
+    int n, jobs, batch, steps, show, from;
     uint64_t seed;
     const char *file, *arch, *cc, *opt;
 };
@@ -59,6 +59,8 @@ static bool read_settings(struct settings *o, int argc, char **argv) {
             o->file = v[0] != '\0' ? v : NULL;
         else if (setting(argv[i], "ARCH", &v))
             o->arch = v[0] != '\0' ? v : NULL;
+        else if (setting(argv[i], "FROM", &v))
+            o->from = atoi(v);
         else if (setting(argv[i], "CC", &v))
             o->cc = v[0] != '\0' ? v : NULL;
         else if (setting(argv[i], "OPT", &v))
@@ -77,7 +79,7 @@ static struct rig_options rig_options(const struct settings *o) {
 /* Graph number i as text and as the item to check; the graph stays open for its names. */
 static bool make_item(const struct graphs *t, int i, struct random_graph *g, struct str *text,
                       struct suite_item *item) {
-    struct choices c = {.state = (t->o.seed << 20) + (uint64_t)i};
+    struct choices c = {.state = (t->o.seed << 20) + (uint64_t)(i + t->o.from)};
     if (!random_graph_make(g, &c, t->o.steps)) return false;
     random_graph_print(g, NULL, text);
     static const enum fill fill[] = {FILL_RANDOM, FILL_SMALL, FILL_TENTH, FILL_SMALL,
@@ -86,7 +88,7 @@ static bool make_item(const struct graphs *t, int i, struct random_graph *g, str
                                 .dims = g->symbol,
                                 .n_dims = g->n_symbols,
                                 .seed = c.state,
-                                .fill = fill[i % 8]};
+                                .fill = fill[(i + t->o.from) % 8]};
     return !text->failed;
 }
 
@@ -197,7 +199,8 @@ static void show_failure(struct graphs *t, int i, const struct outcome *o) {
     if (g == NULL || !make_item(t, i, g, &text, &r.s.item)) exit(3);
     r.g = g;
     r.s.o = &t->o;
-    printf("FAIL graph %d (SEED=%llu)\n  %s\n", i, (unsigned long long)t->o.seed, o->text);
+    printf("FAIL graph %d (SEED=%llu)\n  %s\n", i + t->o.from, (unsigned long long)t->o.seed,
+           o->text);
     random_graph_reduce(g, &d, reduced_fails, &r);
     str_free(&text);
     random_graph_print(g, &d, &text);
@@ -217,14 +220,14 @@ static void report(void *user, int i, const struct outcome *o) {
     if (o->state == OUTCOME_PASSED) t->passed++;
     if (o->state == OUTCOME_SKIPPED) {
         t->skipped++;
-        printf("skip graph %d: %s\n", i, o->text);
+        printf("skip graph %d: %s\n", i + t->o.from, o->text);
     }
     if (o->state == OUTCOME_FAILED) {
         t->failed++;
         if (t->o.file == NULL && t->shown++ < t->o.show)
             show_failure(t, i, o);
         else
-            printf("FAIL graph %d: %s\n", i, o->text);
+            printf("FAIL graph %d: %s\n", i + t->o.from, o->text);
     }
     int done = t->passed + t->failed + t->skipped;
     if (done % 500 == 0) fprintf(stderr, "%d graphs, %d failed\n", done, t->failed);

@@ -275,6 +275,10 @@ static void op_cast(struct random_graph *r) {
 
 static void op_bitcast(struct random_graph *r) {
     int v = any_value(r, ARITH_F | ARITH_I | STORE, 1, 3);
+    if (v < 0) return;
+    struct dims d = dims_of(&r->value[v]);
+    const char *last = d.at[d.n - 1]; /* a symbol need not be even */
+    if (strspn(last, "0123456789") != strlen(last)) return;
     apply1(r, step("bitcast", "%s", random_dtype(&r->c, ARITH_F | ARITH_I | STORE)), v);
 }
 
@@ -506,6 +510,7 @@ static void op_take(struct random_graph *r) {
     int v = any_value(r, ANY, 1, 3);
     if (v < 0) return;
     int axis = choose(&r->c, r->value[v].rank);
+    if (r->value[v].shape[axis] == 0) return; /* no index is right */
     struct dims d = {.n = choose(&r->c, 5) == 0 ? 2 * choose(&r->c, 2) : 1};
     if (choose(&r->c, 3) == 0) {
         d = dims_of(&r->value[v]);
@@ -526,7 +531,9 @@ static void op_scatter(struct random_graph *r) {
     int axis = choose(&r->c, r->value[src].rank);
     struct dims base = dims_of(&r->value[src]), index = {.n = 1};
     memcpy(index.at[0], base.at[axis], sizeof index.at[0]);
-    random_dim(r, base.at[axis], sizeof base.at[axis]);
+    do {
+        random_dim(r, base.at[axis], sizeof base.at[axis]);
+    } while (strcmp(base.at[axis], "0") == 0 && r->c.bytes == NULL);
     const char *d = dtype_name(r->value[src].dtype);
     bool add = (category(r->value[src].dtype) & (ARITH_F | ARITH_I)) != 0 && choose(&r->c, 2);
     int in[3] = {new_param(r, d, &base), -1, src};
