@@ -133,7 +133,8 @@ const char *precision_name(enum precision p);
 
 /* Write text to a file; PROEM_IO names it. */
 enum proem_status write_text(const char *path, const char *text, size_t n, struct err *e);
-enum proem_status make_dir(const char *path, struct err *e);
+/* With its parents; one that is there is fine. */
+enum proem_status make_dir(struct arena *a, const char *path, struct err *e);
 
 /* ---- subcommands ----------------------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 
 static enum proem_status write_units(struct session *s, struct err *e) {
     const struct proem_program *p = s->p;
-    TRY(make_dir(s->o->dir, e));
+    TRY(make_dir(&s->arena, s->o->dir, e));
     for (int i = 0; i < p->n_units; i++) {
         const struct str *text = &p->units[i].text;
         const char *path =

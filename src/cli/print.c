@@ -62,10 +62,19 @@ enum proem_status write_text(const char *path, const char *text, size_t n, struc
     return ok ? PROEM_OK : err_set(e, PROEM_IO, "%s: %s", path, strerror(code));
 }
 
-enum proem_status make_dir(const char *path, struct err *e) {
+static enum proem_status make_one(const char *path, struct err *e) {
     struct stat st;
     if (mkdir(path, 0777) == 0) return PROEM_OK;
     if (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return PROEM_OK;
     return err_set(e, PROEM_IO, "%s: %s", path,
                    errno == EEXIST ? "there is a file of that name" : strerror(errno));
+}
+
+enum proem_status make_dir(struct arena *a, const char *path, struct err *e) {
+    for (const char *slash = path; (slash = strchr(slash + 1, '/')) != NULL;) {
+        const char *part = arena_strndup(a, path, (size_t)(slash - path));
+        if (part == NULL) return err_nomem(e);
+        TRY(make_one(part, e));
+    }
+    return make_one(path, e);
 }

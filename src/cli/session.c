@@ -191,7 +191,7 @@ static enum proem_status dump(void *user, struct proem_program *p, enum pass_id 
                               struct err *e) {
     struct session *s = user;
     if (s->o->dump_dir == NULL && !is_asked(s->o, pass_table()[pass].name)) return PROEM_OK;
-    if (s->o->dump_dir != NULL) TRY(make_dir(s->o->dump_dir, e));
+    if (s->o->dump_dir != NULL) TRY(make_dir(&s->arena, s->o->dump_dir, e));
     for (int i = 0; i < pass_parts(p, pass); i++)
         TRY(dump_part(s, p, pass, i, e));
     return PROEM_OK;

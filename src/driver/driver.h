@@ -71,7 +71,7 @@ struct program_options {
     bool assume_bandwidth;
     bool strict;
     struct device_desc target; /* what the plan and the code are for */
-    int units;                 /* files of emitted source; 0: as many as there are threads */
+    int units;                 /* files of emitted source; 0: one for each distinct kernel */
 };
 
 enum pass_id { PASS_PARSE, PASS_LOWER, PASS_FUSE, PASS_GEN, PASS_COMPILE, PASS_LINK, PASS_COUNT };

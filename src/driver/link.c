@@ -69,7 +69,8 @@ static enum proem_status make_operands(struct linker *l, const struct gen_kernel
         const struct gen_operand *from = &gk->operands[i];
         int *at = ARENA_NEW(l->a, int, from->n);
         if (at == NULL) return err_nomem(l->err);
-        for (int j = 0; j < from->n; j++) at[j] = l->p->buffer_of[from->constants[j]];
+        for (int j = 0; j < from->n; j++)
+            at[j] = l->p->buffer_of[from->constants[j]];
         o[i] = (struct rt_operand){from->n, at};
     }
     step->operands = o;

@@ -72,10 +72,17 @@ static enum proem_status pass_fuse(struct proem_program *p, struct err *e) {
     return PROEM_OK;
 }
 
+/* How many files: one for each distinct kernel, so that compilers work side by side and the cache
+ * holds kernels. With one file fewer than kernels, equal kernels become one. */
+static int unit_count(const struct proem_program *p) {
+    int kernels = (int)p->plan.kernels.n;
+    if (p->opt.units > 0) return p->opt.units;
+    return kernels > 2 ? kernels - 1 : kernels;
+}
+
 /* needs: a plan. gives: C text. */
 static enum proem_status pass_gen(struct proem_program *p, struct err *e) {
-    int n = p->opt.units > 0 ? p->opt.units : p->opt.target.cores;
-    return gen_c(&p->plan, &p->opt.target, n > 0 ? n : 1, &p->units, &p->n_units, e);
+    return gen_c(&p->plan, &p->opt.target, unit_count(p), &p->units, &p->n_units, e);
 }
 
 /* needs: C text. gives: modules. */
