@@ -31,12 +31,12 @@ struct build {
 };
 
 static const struct build builds[] = {
-    {"gcc", "-msse2", "sse2"},
-    {"gcc", "-mavx2 -mfma -mf16c", "avx2"},
-    {"gcc", "-march=x86-64-v4", "avx512"},
-    {"clang", "-msse2", "sse2"},
-    {"clang", "-mavx2 -mfma -mf16c", "avx2"},
-    {"clang", "-march=x86-64-v4", "avx512"},
+    {"gcc", "-O1 -msse2", "sse2"},
+    {"gcc", "-O2 -mavx2 -mfma -mf16c", "avx2"},
+    {"gcc", "-O2 -march=x86-64-v4", "avx512"},
+    {"clang", "-O1 -msse2", "sse2"},
+    {"clang", "-O1 -mavx2 -mfma -mf16c", "avx2"},
+    {"clang", "-O1 -march=x86-64-v4", "avx512"},
 };
 
 static int processor_has(const char *feature) {
@@ -226,7 +226,7 @@ static const struct pk_unit *unit_open(const struct build *b, void **handle) {
     assert_non_null(mkdtemp(dir));
     snprintf(object, sizeof object, "%s/unit.so", dir);
     snprintf(command, sizeof command,
-             "command -v %s >/dev/null 2>&1 || exit 77; %s -std=gnu11 -O2 -Wall -Wextra -Werror "
+             "command -v %s >/dev/null 2>&1 || exit 77; %s -std=gnu11 -Wall -Wextra -Werror "
              "-Wno-psabi -Wno-unknown-pragmas -ffp-contract=off -fPIC -shared %s " TEMPLATE_FLAGS
              " -I" PROEM_SOURCE_DIR "/src -I" PROEM_SOURCE_DIR "/tests/templates " PROEM_SOURCE_DIR
              "/tests/templates/matmul_kernels.c -o %s",
