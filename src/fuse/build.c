@@ -71,6 +71,8 @@ static enum proem_status build_matmul(struct sched *s, struct cluster *c, struct
     tp.M = const_or_unknown(s, k->M);
     tp.N = const_or_unknown(s, k->N);
     tp.K = const_or_unknown(s, k->K);
+    if (s->opt->dims == NULL || !dims_value(s->g, s->opt->dims, k->M, &tp.likely_M))
+        tp.likely_M = -1;
     k->tile = tile_matmul(&tp, s->opt->device);
     return k->a != 0 && k->b[0] != 0 ? PROEM_OK : fail(s);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Register tiles per instruction set and blocks per cache size, as measured with
  * bench/templates/bench_matmul.c; and the choice between the packed template and the one for few
- * rows, which reads its right operand once and packs nothing.
+ * rows, which reads its right operand once and packs nothing. Where the number of rows is not known
+ * a kernel has both, unless it is planned for many rows: then few rows take the packed one too, and
+ * half as much is compiled.
  */
 #include "tile/tile.h"
 
@@ -55,7 +57,8 @@ struct tile tile_matmul(const struct tile_problem *p, const struct device_desc *
     bool few_n = p->N >= 0 && p->N <= FEW_ROWS && (p->M < 0 || p->M > p->N);
     int64_t few = few_n ? p->N : p->M;
     t.swap = few_n;
-    t.rows = !p->one_order && (few < 0 || few <= FEW_ROWS);
+    int64_t likely = few < 0 ? p->likely_M : few;
+    t.rows = !p->one_order && likely <= FEW_ROWS;
     t.packed = few < 0 || few > FEW_ROWS || p->one_order;
     t.rows_max = FEW_ROWS;
     t.rows_mr = few >= 0 && few <= 1 ? 1 : few >= 0 && few <= 4 ? 4 : 8;
