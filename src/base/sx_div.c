@@ -292,11 +292,10 @@ sx sx_div(struct sx_pool *p, sx a, sx b) {
     uint64_t hash = sx_hash(sx_hash(11, a), b);
     sx q = quotient_known(p, a, b, hash);
     if (q != 0) return q;
-    if (p->calls >= SX_MAX_CALLS) return sx_binary_atom(p, SX_DIV, a, b);
+    if (!sx_enter(p)) return sx_binary_atom(p, SX_DIV, a, b);
     struct sx_mark mark = sx_scratch(p);
-    p->calls++;
     q = divide(p, a, b);
-    p->calls--;
+    sx_leave(p);
     sx_scratch_back(p, mark);
     if (!arena_ok(p->arena) || q == 0) return 0;
     uint32_t id = (uint32_t)p->quotients.n;

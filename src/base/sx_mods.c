@@ -200,8 +200,7 @@ static void search(struct sx_pool *p, sx e) {
 
 void sx_find_mods(struct sx_pool *p, sx e) {
     struct poly a = sx_node(p, e)->poly;
-    if (a.n < 2 || a.n > MAX_LOOK_AT || p->calls >= SX_MAX_CALLS || !has_quotient(p, a)) return;
-    p->calls++;
+    if (a.n < 2 || a.n > MAX_LOOK_AT || !has_quotient(p, a) || !sx_enter(p)) return;
     search(p, e);
-    p->calls--;
+    sx_leave(p);
 }

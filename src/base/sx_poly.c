@@ -248,6 +248,7 @@ bool sx_poly_axpy(struct sx_pool *p, struct poly a, struct term t, struct poly b
         return true;
     }
     struct poly s = {0};
+    p->work += a.n + b.n;
     if (!scale(p, t, b, &s)) return false;
     struct term *at = take(p, (size_t)(a.n + s.n) + 1);
     if (at == NULL) return false;

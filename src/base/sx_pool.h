@@ -15,9 +15,10 @@
 
 #include "base/sx.h"
 
-#define SX_MAX_TERMS 400 /* of a polynomial; a longer one stays an opaque sum or product */
-#define SX_MAX_NEST  120 /* depth of arguments; beyond it there is no expression (0) */
-#define SX_MAX_CALLS 32  /* nested simplifications; beyond it an atom stays as it is */
+#define SX_MAX_TERMS 400   /* of a polynomial; a longer one stays an opaque sum or product */
+#define SX_MAX_NEST  120   /* depth of arguments; beyond it there is no expression (0) */
+#define SX_MAX_CALLS 32    /* nested simplifications; beyond it an atom stays as it is */
+#define SX_MAX_WORK  50000 /* terms added up in one simplification; beyond it the same */
 
 struct term {
     int64_t c;
@@ -71,6 +72,7 @@ struct sx_pool {
     struct table by_poly, by_atom, by_mono, by_quotient;
     int64_t n_vars;
     int calls; /* simplifications on the stack */
+    int work;  /* terms added up since the outermost of them began */
     VEC(struct sx_chunk {
         struct term *at;
         size_t cap;
@@ -161,6 +163,19 @@ bool sx_show_ext(struct sx_pool *p, sx e, struct poly ext);
 bool sx_show_mod(struct sx_pool *p, sx e, sx a, sx b);
 /* Find remainders in a new node (sx_mods.c). */
 void sx_find_mods(struct sx_pool *p, sx e);
+
+/* A simplification begins; false if there are too many inside one another, or the outermost one has
+ * taken its share of work: forms then stay as they are and proofs fail. */
+static inline bool sx_enter(struct sx_pool *p) {
+    if (p->calls == 0) p->work = 0;
+    if (p->calls >= SX_MAX_CALLS || p->work > SX_MAX_WORK) return false;
+    p->calls++;
+    return true;
+}
+
+static inline void sx_leave(struct sx_pool *p) {
+    p->calls--;
+}
 
 /* ---- proofs (sx_range.c) ----------------------------------------------------------------------
  */

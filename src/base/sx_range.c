@@ -326,14 +326,14 @@ static bool nonneg(struct proof *f, sx e) {
     if (e == 0 || !arena_ok(f->p->arena)) return false;
     struct interval r = numeric(f->p, e);
     if (r.lo >= 0) return true;
-    if (r.hi < 0 || f->n_tried >= MAX_STEPS || f->p->calls >= SX_MAX_CALLS) return false;
+    if (r.hi < 0 || f->n_tried >= MAX_STEPS) return false;
     for (int i = 0; i < f->n_tried; i++)
         if (f->tried[i] == e) return false;
+    if (!sx_enter(f->p)) return false;
     f->tried[f->n_tried++] = e;
-    f->p->calls++;
     bool ok = by_facts(f, e) || by_sums(f, e) || eliminate(f, e, SX_DIV) ||
               eliminate(f, e, SX_MOD) || eliminate(f, e, SX_VAR) || eliminate(f, e, SX_LOOK);
-    f->p->calls--;
+    sx_leave(f->p);
     return ok;
 }
 
@@ -350,7 +350,7 @@ bool sx_is_nonneg(struct sx_pool *p, sx e) {
     if (n->sign_state == 0) {
         n->sign_state = 1; /* while it is looked for, it is not known */
         struct proof f = proof_of(p, e, 0);
-        n->sign_state = nonneg(&f, e) ? 2 : 1;
+        n->sign_state = nonneg(&f, e) ? 2 : p->work > SX_MAX_WORK && p->calls > 0 ? 0 : 1;
     }
     return n->sign_state == 2;
 }

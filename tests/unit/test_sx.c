@@ -628,7 +628,7 @@ static sx some_work(struct sx_pool *p) {
 static void no_memory(void **state) {
     (void)state;
     int failed = 0;
-    for (int64_t n = 0; n < 20; n++) {
+    for (int64_t n = 0; n < 40; n++) {
         for (size_t before = 0; before < 65536; before += 6560) {
             struct failing t = {n, 0};
             struct allocator alloc = {failing_alloc, failing_free, &t};
@@ -643,7 +643,7 @@ static void no_memory(void **state) {
             assert_int_equal(t.live, 0);
         }
     }
-    assert_true(failed > 100 && failed < 200);
+    assert_true(failed > 100 && failed < 400);
 }
 
 /* ---- random expressions -----------------------------------------------------------------------
