@@ -163,9 +163,15 @@ HKI struct HK(b0_row) HK(b0_row_init)(const struct pk_args *g, pk_i64 z, pk_i64 
     return r;
 }
 #if HK_GROUPS
+/* Packed nibbles (8): the upper ones are 16 times too large where they lie, which the scale takes
+ * back; both are exact, as is the product of a nibble less 8 with a scale from f16. */
 struct HK(b0_group) {
     const unsigned char *p;
     vf32 scale;
+#if HK_B == 8
+    vu32 mask;
+    vf32 offset;
+#endif
 };
 HKI struct HK(b0_group) HK(b0_group_init)(const struct pk_args *g, const struct HK(b0_row) *r,
                                           pk_i64 z, pk_i64 n, pk_i64 k, int cnt)
@@ -175,8 +181,16 @@ HKI struct HK(b0_group) HK(b0_group_init)(const struct pk_args *g, const struct 
     const unsigned char *b = r->p + k / 32 * (HK_B == 4 ? 34 : 18);
     return (struct HK(b0_group)){b + 2, pk_ld1_f16(b, 0)};
 #else
-    k /= 32;
-    return (struct HK(b0_group)){r->p + HK_BYTES(k * 32) * HK_NR, pk_ld_f16(r->s, k * HK_NR)};
+    pk_i64 block = k / 32;
+    const unsigned char *p = r->p + HK_BYTES(block * 32) * HK_NR;
+    vf32 scale = pk_ld_f16(r->s, block * HK_NR);
+#if HK_B == 7
+    return (struct HK(b0_group)){p, scale};
+#else
+    int upper = k % 32 / 16;
+    return (struct HK(b0_group)){p, scale * (upper ? 0.0625f : 1.f), pk_set_vu32(upper ? 0xf0 : 15),
+                                 scale * -8.f};
+#endif
 #endif
 }
 #endif
@@ -210,8 +224,8 @@ HKI vf32 HK(b0_value)(const struct pk_args *g, const struct HK(b0_row) *r,
 #elif HK_B == 7
     return pk_cvt_vi32_vf32(pk_ld_i8(q->p, k % 32 * HK_NR)) * q->scale;
 #else
-    vi32 v = (vi32)(pk_ld_u8(q->p, k % 16 * HK_NR) >> (unsigned)(k % 32 / 16 * 4) & 15);
-    return pk_cvt_vi32_vf32(v - 8) * q->scale;
+    vi32 v = (vi32)(pk_ld_u8(q->p, k % 16 * HK_NR) & q->mask);
+    return pk_fma_vf32(pk_cvt_vi32_vf32(v), q->scale, q->offset);
 #endif
 }
 

@@ -16,7 +16,7 @@
 #define MM_A_AXIS (HK_A != 3)
 #define MM_B0_AXIS (HK_B == 1 || HK_B == 3 || HK_B == 4 || HK_B == 5)
 #if HK_B == 4 || HK_B == 5 || HK_B >= 7
-#define MM_B0_GROUP 32
+#define MM_B0_GROUP (HK_B == 8 ? 16 : 32)
 #endif
 #if HK_B >= 6
 #define MM_PACKS 1
