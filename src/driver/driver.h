@@ -129,6 +129,7 @@ struct proem_program {
     int *buffer_of;             /* by lowered value, -1: none */
     value_id *value_of;         /* lowered value by buffer */
     int n_buffers;
+    bool *in_place; /* by output: `in` needs no memory of its own */
     struct rt_program *rt;
     struct rt_pool *pool;
     /* Binding sizes simplifies expressions in the graph's pool: one thread at a time. */
@@ -147,6 +148,9 @@ enum proem_status program_run(proem_program *p, enum pass_id first, enum pass_id
 value_id plan_edge_source(const struct graph *g, const struct plan_edge *edge);
 /* The plan as graph text: the lowered graph, with its kernels as comments (driver/print_plan.c). */
 void plan_print(const struct plan *p, struct str *out);
+/* May output `out` be written straight into parameter `param`'s memory (driver/alias.c)? Lowered
+ * values, steps are known. */
+bool program_in_place(const struct proem_program *p, value_id out, value_id param);
 /* Buffers, launches, checks (driver/link.c). */
 enum proem_status program_link(struct proem_program *p, struct err *e);
 /* What a failed check means, in words (driver/fault.c). step: of the program. shape: of the checked

@@ -347,11 +347,12 @@ void *exec_stage_memory(struct proem_execution *x, struct exec_stage *s, int64_t
     return s->data;
 }
 
-/* Outputs that are an input's memory get memory of their own for the run. */
+/* Outputs that are an input's memory get memory of their own for the run, unless their kernel reads
+ * each element before it replaces it. */
 static enum proem_status stage_aliased(struct proem_execution *x) {
     for (size_t i = 0; i < x->n_out; i++) {
         x->stages[i].target = NULL;
-        if (!is_aliased(x, i) || x->bytes[x->n_in + i] == 0) continue;
+        if (!is_aliased(x, i) || x->bytes[x->n_in + i] == 0 || x->p->in_place[i]) continue;
         TRY(exec_check_overlap(x, i));
         struct rt_view *v = &x->views[x->n_in + i];
         void *memory = exec_stage_memory(x, &x->stages[i], x->bytes[x->n_in + i]);

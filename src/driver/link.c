@@ -114,11 +114,26 @@ static enum proem_status make_steps(struct linker *l) {
     return err_set(l->err, PROEM_INTERNAL, "%zu of %zu kernels were generated", made, n);
 }
 
+/* Outputs that may be written where their parameter lies. */
+static enum proem_status make_aliases(struct linker *l) {
+    struct proem_program *p = l->p;
+    p->in_place = ARENA_NEW(l->a, bool, l->g->outputs.n);
+    if (p->in_place == NULL) return err_nomem(l->err);
+    for (size_t i = 0; i < l->g->outputs.n; i++) {
+        const struct output *o = &l->g->outputs.at[i];
+        p->in_place[i] = o->in_param != 0 && program_in_place(p, o->value, o->in_param);
+        if (p->in_place[i])
+            l->buffers[p->buffer_of[o->value]].may_alias = p->buffer_of[o->in_param];
+    }
+    return PROEM_OK;
+}
+
 enum proem_status program_link(struct proem_program *p, struct err *e) {
     struct linker l = {.p = p, .g = p->low.graph, .a = &p->arena, .err = e};
     TRY(context_pool(p->c, &p->pool, e));
     TRY(make_buffers(&l));
     TRY(make_steps(&l));
+    TRY(make_aliases(&l));
     struct rt_program_desc d = {.n_buffers = p->n_buffers,
                                 .n_steps = (int)p->plan.kernels.n,
                                 .n_symbols = sx_symbols(l.g->sx),

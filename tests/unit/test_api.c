@@ -5,6 +5,8 @@
  */
 #include "api_util.h"
 
+#include "driver/driver.h"
+
 /* ---- contexts -------------------------------------------------------------------------------- */
 
 static void test_context(void **state) {
@@ -430,6 +432,68 @@ static void test_in_place(void **state) {
     in_place_on(PROEM_DEVICE_REF);
 }
 
+/* Kernels that need no copy, and those that look as if: an output in its parameter's memory equals
+ * one in memory of its own. */
+static void test_in_place_kernels(void **state) {
+    (void)state;
+    static const struct {
+        const char *body;
+        bool direct;
+    } cases[] = {
+        {"y = scatter(c, i, u)", true},
+        {"y = scatter_add(c, i, u)", true},
+        {"y = scatter(c, i, take(c, i))", false},
+        {"y = scatter(flip(c, axes=[0]), i, u)", false},
+        {"y = c * 2 - 1", true},
+        {"y = c + flip(c, axes=[0])", false},
+        {"y = c + sum(c, axes=[0], keepdims=true)", false},
+        {"y = c + matmul(k, k)", true},
+        {"y = c + matmul(k, c)", false},
+        {"y = transpose(c) + matmul(k, k)", false},
+        {"y = softmax(c)", false},
+        {"y = cumsum(c, axis=0)", false},
+        {"y = relu(c)\n z = c + 1", false},
+        {"y = take(c, j)", false},
+    };
+    proem_context *c = context();
+    for (size_t b = 0; b < sizeof cases / sizeof cases[0]; b++) {
+        const char *body = cases[b].body;
+        char text[512];
+        snprintf(text, sizeof text,
+                 "graph g(c: f32[40, 40], k: f32[40, 40], u: f32[3, 40], i: i64[3], j: i64[40]) {\n"
+                 " %s\n return y in c%s\n}\n",
+                 body, strstr(body, "z =") != NULL ? ", z" : ", u + 0");
+        proem_program *p = compile_text(c, text, PROEM_DEVICE_CPU);
+        if (p->in_place[0] != cases[b].direct) fail_msg("%s: direct is %d", body, p->in_place[0]);
+        proem_execution *x = NULL;
+        assert_int_equal(proem_execution_create(p, &x), PROEM_OK);
+        float m[1600], k[1600], u[120], y[1600], z[1600];
+        int64_t i[3] = {7, -40, 7}, j[40], n3 = 3, n40 = 40;
+        fill(m, 1600, 4);
+        fill(k, 1600, 9);
+        fill(u, 120, 5);
+        for (int q = 0; q < 40; q++)
+            j[q] = (q * 7 + 3) % 40;
+        struct tensor t[7];
+        f32(&t[0], m, 2, 40, 40);
+        f32(&t[1], k, 2, 40, 40);
+        f32(&t[2], u, 2, 3, 40);
+        tensor_set(&t[3], i, kDLInt, 64, 1, &n3);
+        tensor_set(&t[4], j, kDLInt, 64, 1, &n40);
+        f32(&t[5], y, 2, 40, 40);
+        f32(&t[6], z, 2, strstr(body, "z =") != NULL ? 40 : 3, 40);
+        const DLTensor *in[] = {&t[0].t, &t[1].t, &t[2].t, &t[3].t, &t[4].t};
+        DLTensor *out[] = {&t[5].t, &t[6].t};
+        run_ok(x, in, 5, out, 2);
+        out[0] = &t[0].t;
+        run_ok(x, in, 5, out, 2);
+        if (memcmp(m, y, sizeof y) != 0) fail_msg("in place: %s", body);
+        proem_execution_destroy(x);
+        proem_program_destroy(p);
+    }
+    proem_context_destroy(c);
+}
+
 static void test_data_errors(void **state) {
     (void)state;
     static const char text[] = "graph g(x: f32[8, 3], index: i64[2, N], d: i32[N]) {\n"
@@ -606,6 +670,7 @@ int main(void) {
         cmocka_unit_test(test_strided),
         cmocka_unit_test(test_misuse),
         cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_in_place_kernels),
         cmocka_unit_test(test_data_errors),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_sub_byte),
