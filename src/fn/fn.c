@@ -212,6 +212,14 @@ fn_id fn_op(struct fn_pool *p, enum op op, enum dtype compute, enum dtype d, int
     return intern(p, node);
 }
 
+/* Is every value of the node a value of dtype `to`, as small integers are of a narrow float? */
+static bool fits(const struct fn_pool *p, const struct fn_node *n, enum dtype to) {
+    if (n->kind != FN_CAST && n->kind != FN_CONVERT) return false;
+    enum dtype from = fn_get(p, n->arg[0])->dtype;
+    if (!dtype_is_int(from) || dtype_bits(from) > 8) return false;
+    return to == DT_BF16 || to == DT_F16; /* both hold all integers up to 256 */
+}
+
 fn_id fn_convert(struct fn_pool *p, fn_id f, enum dtype to) {
     if (f == 0) return 0;
     const struct fn_node *n = fn_get(p, f);
@@ -222,7 +230,8 @@ fn_id fn_convert(struct fn_pool *p, fn_id f, enum dtype to) {
     }
     bool widens = both_float && dtype_significand(to) >= dtype_significand(n->dtype) &&
                   dtype_bits(to) >= dtype_bits(n->dtype);
-    bool exact = !both_float || to == DT_F32 || to == DT_F64 || (widens && n->exact);
+    bool exact =
+        !both_float || to == DT_F32 || to == DT_F64 || (widens && n->exact) || fits(p, n, to);
     if (n->kind == FN_CONST && both_float && float_round(to, n->c.f, false) == n->c.f)
         return fn_const(p, to, n->c);
     return intern(p, (struct fn_node){

@@ -273,6 +273,17 @@ static bool together(const struct sched *s, value_id p, value_id c, node_id cons
     return found;
 }
 
+/* Did the product that `to` became take a factor out of this operand? */
+static bool moved_factor(struct sched *s, node_id to, int input, value_id producer) {
+    for (size_t i = 0; i < s->clusters.n; i++) {
+        struct cluster *c = s->clusters.at[i];
+        if (c->kind != KERNEL_MATMUL || !c->active || input > 1) continue;
+        if (graph_node(s->g, c->anchor)->origin != to || !c->kernel->moved[input]) continue;
+        if (evaluates(s, c->id, producer)) return true;
+    }
+    return false;
+}
+
 static enum proem_status edge(struct sched *s, node_id to, int input) {
     const struct graph *g = s->plan->source;
     const struct node *n = graph_node(g, to);
@@ -286,6 +297,11 @@ static enum proem_status edge(struct sched *s, node_id to, int input) {
     bool fused = together(s, lp, lc, to, &in_region);
     e.verdict = fused || !s->v[lp].stored ? VERDICT_FUSED : VERDICT_STORED;
     explain_edge(s, &e, lp, in_region);
+    if (e.verdict == VERDICT_FUSED && !in_region && moved_factor(s, to, input, lp)) {
+        e.verdict = VERDICT_MOVED;
+        e.rule = "algebra";
+        e.why = "a factor that does not depend on k is applied to the finished sum";
+    }
     return VEC_PUSH(s->arena, &s->plan->edges, e) ? PROEM_OK : err_nomem(s->err);
 }
 

@@ -74,6 +74,7 @@ struct kernel {
     bool prepack[1 + MAX_B];           /* operand depends on constants alone */
     int64_t bytes_read, bytes_written; /* -1 when sizes are not bound */
     struct tile tile;                  /* matmul: how it is cut */
+    bool moved[2]; /* matmul: are there factors of a, of b, applied to the result instead? */
     /* what it evaluates, for explain: lowered values */
     VEC(value_id) prologue_a, prologue_b, epilogue;
 };

@@ -80,6 +80,10 @@ struct env_user {
 };
 struct fn_env sched_env(struct sched *s, struct env_user *u);
 
+/* Move factors of a product's operands that do not depend on k behind the sum: *result is what the
+ * accumulator stands for, in the accumulating dtype (algebra.c). */
+void sched_algebra(struct sched *s, struct cluster *c, fn_id *result);
+
 enum proem_status sched_clusters(struct sched *s);
 enum proem_status sched_decide(struct sched *s);
 enum proem_status sched_build(struct sched *s);

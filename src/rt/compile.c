@@ -19,7 +19,7 @@
 #define VERSION_TIMEOUT 20000
 
 static const char *const base_flags[] = {
-    "-O2", "-std=gnu11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fPIC",
+    "-O2", "-std=gnu11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fPIC",
     "-w",  "-pipe",      "-shared",           "-nostartfiles"};
 
 /* ---- finding it ------------------------------------------------------------------------------ */

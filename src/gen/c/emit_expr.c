@@ -48,6 +48,8 @@ static void convert_lanes(enum dtype from, enum dtype to, const char *v, struct 
         str_printf(out, "pk_tomask_%s(%s)", a, v);
     else if (strcmp(a, b) == 0)
         str_add(out, v);
+    else if (dtype_lane(from) == DT_U32 && dtype_lane(to) == DT_F32 && dtype_bits(from) < 32)
+        str_printf(out, "pk_cvtn_vu32_vf32(%s)", v); /* no sign to look at: one instruction */
     else
         str_printf(out, "pk_cvt_%s_%s(%s)", a, b, v);
 }
