@@ -63,10 +63,10 @@ static enum proem_status build_matmul(struct sched *s, struct cluster *c, struct
     struct matmul_axes ax;
     matmul_axes(s, n, k->z, k->m, k->n, k->k, &ax);
     enum dtype da = graph_value(s->g, n->in[0])->dtype, db = graph_value(s->g, n->in[1])->dtype;
-    k->n_b = 1;
     k->a = dot_operand(s, env, n->in[0], ax.a, db, k->acc);
     k->b[0] = dot_operand(s, env, n->in[1], ax.b, da, k->acc);
-    struct tile_problem tp = {.acc = k->acc, .one_order = s->opt->prec == PREC_EAGER};
+    struct tile_problem tp = {
+        .acc = k->acc, .n_b = k->n_b, .one_order = s->opt->prec == PREC_EAGER};
     tp.Z = const_or_unknown(s, k->Z);
     tp.M = const_or_unknown(s, k->M);
     tp.N = const_or_unknown(s, k->N);
@@ -77,6 +77,12 @@ static enum proem_status build_matmul(struct sched *s, struct cluster *c, struct
     fn_id sum = 0;
     if (k->a != 0 && k->b[0] != 0) sched_algebra(s, c, &sum);
     if (sum != 0) s->v[n->out].f = fn_convert(s->plan->fns, sum, graph_value(s->g, n->out)->dtype);
+    for (int i = 1; i < k->n_b; i++) {
+        const struct node *more = graph_node(s->g, c->also[i - 1]);
+        matmul_axes(s, more, k->z, k->m, k->n, k->k, &ax);
+        k->b[i] = dot_operand(s, env, more->in[1], ax.b, da, k->acc);
+        if (k->b[i] == 0) return fail(s);
+    }
     return k->a != 0 && k->b[0] != 0 ? PROEM_OK : fail(s);
 }
 

@@ -253,8 +253,7 @@ static bool hold(struct sched *s, struct cluster *c, value_id v, const sx *pos,
     return true;
 }
 
-/* Accumulator number i, of dtype acc, as the value of dtype d that it is the result for. */
-static fn_id finished(struct sched *s, int i, enum dtype acc, enum dtype d) {
+fn_id sched_finished(struct sched *s, int i, enum dtype acc, enum dtype d) {
     fn_id f = fn_convert(s->plan->fns, fn_acc(s->plan->fns, i, acc), d);
     return s->opt->prec == PREC_BOUNDARY ? f : fn_round(s->plan->fns, f);
 }
@@ -274,6 +273,7 @@ static enum proem_status new_matmul(struct sched *s, node_id id) {
     struct kernel *k = c->kernel;
     struct matmul_axes ax;
     matmul_extents(s, n, &ax);
+    k->n_b = 1;
     k->Z = ax.Z;
     k->M = ax.M;
     k->N = ax.N;
@@ -285,7 +285,7 @@ static enum proem_status new_matmul(struct sched *s, node_id id) {
     matmul_axes(s, n, k->z, k->m, k->n, k->k, &ax);
     k->acc =
         contraction_acc(graph_value(s->g, n->in[0])->dtype, graph_value(s->g, n->in[1])->dtype);
-    fn_id acc = finished(s, 0, k->acc, graph_value(s->g, n->out)->dtype);
+    fn_id acc = sched_finished(s, 0, k->acc, graph_value(s->g, n->out)->dtype);
     if (acc == 0 || !hold(s, c, n->out, ax.c, NULL, acc)) return err_nomem(s->err);
     return PROEM_OK;
 }
@@ -342,7 +342,7 @@ static bool add_pass(struct sched *s, struct cluster *c, const struct node *n) {
     }
     enum dtype acc = acc_dtype(n, in->dtype, out->dtype);
     bool arg = n->op == OP_ARGMAX || n->op == OP_ARGMIN;
-    fn_id result = finished(s, k->n_pass, arg ? DT_I64 : acc, out->dtype);
+    fn_id result = sched_finished(s, k->n_pass, arg ? DT_I64 : acc, out->dtype);
     k->pass[k->n_pass] = (struct kernel_pass){.op = n->op,
                                               .acc = acc,
                                               .label = out->dtype,
@@ -531,6 +531,7 @@ static bool absorb_operator(struct sched *s, struct cluster *c, const struct nod
 
 /* The cluster that takes the value in: the last one among those that hold an operand. */
 static void absorb(struct sched *s, const struct node *n) {
+    sched_join_products(s, n);
     int last = -1;
     for (int i = 0; i < n->n_in; i++) {
         int r = s->v[n->in[i]].region;

@@ -184,6 +184,9 @@ static enum proem_status kernel_values(struct sched *s, struct cluster *c) {
         for (int i = 0; i < an->n_in; i++) {
             if (an->in[i] != 0) collect_inlined(s, c->id, an->in[i], i == 0 ? a : b);
         }
+        for (int i = 1; i < k->n_b; i++) {
+            collect_inlined(s, c->id, graph_node(s->g, c->also[i - 1])->in[1], b);
+        }
     }
     for (value_id v = 1; v < n; v++) {
         const struct value_state *st = &s->v[v];

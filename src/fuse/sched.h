@@ -27,7 +27,8 @@ struct cluster {
     sx dims[MAX_RANK];
     bool reduced[MAX_RANK];
     sx coord[MAX_RANK];
-    bits reach; /* clusters that this one depends on */
+    node_id also[MAX_B]; /* further products of the same left operand (kernel->n_b - 1 of them) */
+    bits reach;          /* clusters that this one depends on */
     bool active;
 };
 
@@ -63,6 +64,11 @@ bits bits_new(struct sched *s);
 
 /* May the edge from value u to node n be fused at all, given policy and forces? Views always may.
  */
+/* Accumulator number i, of dtype acc, as the value of dtype d that it is the result for. */
+fn_id sched_finished(struct sched *s, int i, enum dtype acc, enum dtype d);
+/* If n joins results of two products of one left operand, make them one kernel (products.c). */
+void sched_join_products(struct sched *s, const struct node *n);
+
 bool edge_allowed(const struct sched *s, value_id u, const struct node *n);
 struct cluster *cluster_new(struct sched *s, enum kernel_kind kind, node_id anchor);
 /* Would cluster c depending on all of `prov` close a cycle? */

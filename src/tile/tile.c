@@ -48,6 +48,11 @@ struct tile tile_matmul(const struct tile_problem *p, const struct device_desc *
     int lanes = tile_lanes(d);
     struct tile t = {.packed = true, .order = "sequential"};
     register_tile(&t, d, wide);
+    if (p->n_b > 1) { /* accumulators of all right operands share the registers */
+        t.nv = 1;
+        t.mr = t.mr * 2 / (wide ? 2 : 1) / p->n_b;
+        t.mr = t.mr < 1 ? 1 : t.mr > 4 ? t.mr / 2 * 2 : t.mr;
+    }
     t.mc = 1024;
     t.kc = 512;
     t.nc = d->l2 >= (1 << 20) ? 128 : 64;
@@ -62,7 +67,7 @@ struct tile tile_matmul(const struct tile_problem *p, const struct device_desc *
     t.packed = few < 0 || few > FEW_ROWS || p->one_order;
     t.rows_max = FEW_ROWS;
     t.rows_mr = few >= 0 && few <= 1 ? 1 : few >= 0 && few <= 4 ? 4 : 8;
-    if (wide && t.rows_mr > 4) t.rows_mr = 4;
+    if ((wide || p->n_b > 1) && t.rows_mr > 4) t.rows_mr = 4;
     if (t.rows) t.order = t.packed ? "sequential, lanes for few rows" : "lanes";
     t.seconds = model(p, &t, d);
     return t;
