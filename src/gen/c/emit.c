@@ -152,7 +152,8 @@ static bool load_same_in(struct emit *e, const struct fn_node *n, sx inner, int6
 int emit_leaf_group(struct emit *e, fn_id load, sx inner) {
     struct group_walk w = {e, inner, 1, 0};
     const struct fn_node *n = fn_get(e->fns, load);
-    for (int i = 0; i < n->rank; i++) group_divisors(&w, n->idx[i]);
+    for (int i = 0; i < n->rank; i++)
+        group_divisors(&w, n->idx[i]);
     return w.best > 1 && load_same_in(e, n, inner, w.best) ? (int)w.best : 1;
 }
 
@@ -240,19 +241,18 @@ void emit_fields(struct emit *e, bool of_group, struct str *out) {
 /* ---- functions ---------------------------------------------------------------------------------
  */
 
-static const char *arena_text(struct emit *e, const char *format, unsigned a) {
-    const char *t = arena_printf(e->arena, format, a);
+static const char *numbered(struct emit *e, const char *name, unsigned a) {
+    const char *t = arena_printf(e->arena, "%s%u", name, a);
     return t != NULL ? t : "";
 }
 
 const char *emit_ref(struct emit *e, fn_id f) {
     if (e->has_row && emit_stage_of(e, f) < e->now && !is_const(e, f))
-        return arena_text(e, emit_stage_of(e, f) == STAGE_GROUP ? "q->v%u" : "r->v%u",
-                          number(e, f));
+        return numbered(e, emit_stage_of(e, f) == STAGE_GROUP ? "q->v" : "r->v", number(e, f));
     const struct fn_node *n = fn_get(e->fns, f);
     if (n->kind == FN_ACC)
-        return arena_text(e, e->acc_level != NULL ? "r->acc%u" : "acc%u", (unsigned)n->acc);
-    return arena_text(e, "v%u", number(e, f));
+        return numbered(e, e->acc_level != NULL ? "r->acc" : "acc", (unsigned)n->acc);
+    return numbered(e, "v", number(e, f));
 }
 
 static void need(void *user, fn_id f) {
@@ -308,8 +308,8 @@ const char *emit_params(const struct emit *e) {
 static void define_load(struct emit *e, fn_id f, const struct fn_node *n) {
     int pack = packs_of(e->packs, f);
     if (pack >= 0) {
-        str_printf(e->body, "    const %s v%u = pk_ld_%s(g->packed[%d], ", lane_name(n->dtype), number(e, f),
-                   dtype_name(n->dtype), pack);
+        str_printf(e->body, "    const %s v%u = pk_ld_%s(g->packed[%d], ", lane_name(n->dtype),
+                   number(e, f), dtype_name(n->dtype), pack);
         packs_index(e, e->packs, pack, e->body);
         str_add(e->body, ");\n");
         return;

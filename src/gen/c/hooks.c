@@ -101,10 +101,12 @@ static void store_function(struct emit *e, const char *name, const char *params,
     str_free(&body);
 }
 
-static const char *text(struct emit *e, const char *format, const char *a, const char *b) {
-    const char *t = arena_printf(e->arena, format, a, b);
+static const char *or_empty(const char *t) {
     return t != NULL ? t : "";
 }
+
+/* Text in the arena; "" when memory is out, which gen_c finds in the end. */
+#define TEXT(e, ...) or_empty(arena_printf((e)->arena, __VA_ARGS__))
 
 /* What a store's hook computes from: values, and look-ups in its place. */
 static int store_roots(const struct kernel *k, fn_id *roots, int max) {
@@ -155,8 +157,8 @@ static void operand_hook(struct emit *e, const char *hook, fn_id f, sx outer, co
     e->group = group;
     emit_hook(e, hook, inner_axis ? e->k->k : outer, e->k->k, aligned, &f, 1, true);
     row_struct(e, "");
-    row_init(e, text(e, "const struct pk_args *g, pk_i64 z, pk_i64 %s, int cnt", o, ""),
-             text(e, "%sk%s", missing, ""));
+    row_init(e, TEXT(e, "const struct pk_args *g, pk_i64 z, pk_i64 %s, int cnt", o),
+             TEXT(e, "%sk", missing));
     if (group > 0) group_hook(e, hook, o, missing);
     const char *q =
         group > 0 ? arena_printf(e->arena, "const struct %s_%s_group *q, ", e->prefix, hook) : "";
@@ -164,7 +166,7 @@ static void operand_hook(struct emit *e, const char *hook, fn_id f, sx outer, co
                                       "const struct pk_args *g, const struct %s_%s_row *r, "
                                       "%spk_i64 z, pk_i64 %s, pk_i64 k, int cnt",
                                       e->prefix, hook, q != NULL ? q : "", o);
-    value_function(e, text(e, "%s_value%s", hook, ""), f, acc_lane(e->k->acc),
+    value_function(e, TEXT(e, "%s_value", hook), f, acc_lane(e->k->acc),
                    params != NULL ? params : "", missing);
     e->group = 0;
     e->packs = packs;
@@ -232,7 +234,7 @@ static void matmul_store(struct emit *e) {
     sx along = swap ? k->m : k->n;
     emit_hook(e, "c", along, along, true, roots, n, true);
     row_struct(e, "");
-    row_init(e, text(e, "const struct pk_args *g, pk_i64 z, pk_i64 %s%s", swap ? "n" : "m", ""),
+    row_init(e, TEXT(e, "const struct pk_args *g, pk_i64 z, pk_i64 %s", swap ? "n" : "m"),
              swap ? "mkc" : "nkc");
     struct str params;
     str_init(&params, e->out->alloc);
@@ -277,10 +279,10 @@ static void write_pointwise(struct emit *e) {
     row_struct(e, "");
     row_init(e, "const struct pk_args *g, pk_i64 z", "mnkc");
     store_function(e, "c_store",
-                   text(e,
+                   TEXT(e,
                         "const struct pk_args *g, const struct %s_c_row *r, pk_i64 z, pk_i64 n, "
-                        "int cnt%s",
-                        e->prefix, ""),
+                        "int cnt",
+                        e->prefix),
                    "mk", false);
 }
 
@@ -541,15 +543,15 @@ static void write_reduction(struct emit *e) {
     combine_functions(e);
     step_function(e, levels, along);
     finish_function(e, levels, along);
-    store_function(e, "row_store",
-                   text(e, "const struct pk_args *g, const struct %s_c_row *r, pk_i64 z, int cnt%s",
-                        e->prefix, ""),
-                   "mnk", true);
+    store_function(
+        e, "row_store",
+        TEXT(e, "const struct pk_args *g, const struct %s_c_row *r, pk_i64 z, int cnt", e->prefix),
+        "mnk", true);
     store_function(e, "element_store",
-                   text(e,
+                   TEXT(e,
                         "const struct pk_args *g, const struct %s_c_row *r, pk_i64 z, pk_i64 k, "
-                        "int cnt%s",
-                        e->prefix, ""),
+                        "int cnt",
+                        e->prefix),
                    "mn", false);
     e->acc_level = NULL;
     e->n_acc = 0;
@@ -562,7 +564,7 @@ static void write_reduction(struct emit *e) {
 static void plain_function(struct emit *e, const char *name, fn_id f, const char *lane,
                            const char *coord, const char *missing) {
     value_function(e, name, f, lane,
-                   text(e, "const struct pk_args *g, pk_i64 z, pk_i64 %s, int cnt%s", coord, ""),
+                   TEXT(e, "const struct pk_args *g, pk_i64 z, pk_i64 %s, int cnt", coord),
                    missing);
 }
 
@@ -579,10 +581,10 @@ static void write_scatter(struct emit *e) {
     plain_function(e, "base", k->base, lane_name(d), "k", "mn");
     plain_function(e, "index", k->index, "vi64", "n", "mk");
     plain_function(e, "src", k->src, lane_name(d), "n", "mk");
-    store_function(e, "store",
-                   text(e, "const struct pk_args *g, pk_i64 z, pk_i64 k, int cnt, %s acc0%s",
-                        lane_name(d), ""),
-                   "mn", false);
+    store_function(
+        e, "store",
+        TEXT(e, "const struct pk_args *g, pk_i64 z, pk_i64 k, int cnt, %s acc0", lane_name(d)),
+        "mn", false);
 }
 
 static void write_scan(struct emit *e) {
@@ -592,10 +594,10 @@ static void write_scan(struct emit *e) {
     shape(e, names, (sx[]){k->Z, k->K}, 2);
     emit_hook(e, "line", k->z, k->z, true, NULL, 0, false);
     plain_function(e, "src", k->src, lane_name(k->acc), "k", "mn");
-    store_function(e, "store",
-                   text(e, "const struct pk_args *g, pk_i64 z, pk_i64 k, int cnt, %s acc0%s",
-                        lane_name(k->acc), ""),
-                   "mn", false);
+    store_function(
+        e, "store",
+        TEXT(e, "const struct pk_args *g, pk_i64 z, pk_i64 k, int cnt, %s acc0", lane_name(k->acc)),
+        "mn", false);
 }
 
 static void write_sort(struct emit *e) {
@@ -613,11 +615,11 @@ static void write_sort(struct emit *e) {
     shape(e, names, (sx[]){k->Z, k->K, k->N}, 3);
     emit_hook(e, "line", k->k, k->k, true, NULL, 0, false);
     plain_function(e, "src", k->src, lane_name(k->acc), "k", "mn");
-    store_function(
-        e, "store",
-        text(e, "const struct pk_args *g, pk_i64 z, pk_i64 k, int cnt, %s acc0, vi64 acc1%s",
-             lane_name(k->acc), ""),
-        "mn", false);
+    store_function(e, "store",
+                   TEXT(e,
+                        "const struct pk_args *g, pk_i64 z, pk_i64 k, int cnt, %s acc0, vi64 acc1",
+                        lane_name(k->acc)),
+                   "mn", false);
 }
 
 /* ---- checks
