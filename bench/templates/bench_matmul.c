@@ -34,15 +34,13 @@ struct bench {
     double best, times[256];
 };
 
-static double now(void)
-{
+static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void *big(size_t n)
-{
+static void *big(size_t n) {
     void *p = aligned_alloc(64, (n + 4096 + 63) / 64 * 64);
     if (!p) exit(1);
     memset(p, 0, n + 4096 - 64);
@@ -56,22 +54,19 @@ static unsigned char *Q8, *Q4;
 static int *rows;
 
 static unsigned seed = 1;
-static float rnd(void)
-{
+static float rnd(void) {
     seed = seed * 1664525u + 1013904223u;
     return (float)(seed >> 8) / (float)(1 << 24) - 0.5f;
 }
 
-static float half(unsigned char *at)
-{
+static float half(unsigned char *at) {
     /* a normal f16 near 1/64 */
     unsigned h = 0x2000 + ((unsigned)(rnd() * 1000 + 500) & 0x3ff);
     at[0] = (unsigned char)h, at[1] = (unsigned char)(h >> 8);
     return ldexpf(1.f + (float)(h & 0x3ff) / 1024.f, (int)(h >> 10) - 15);
 }
 
-static void fill(void)
-{
+static void fill(void) {
     size_t m = (size_t)M, n = (size_t)N, k = (size_t)K;
     A = big(4 * m * k), At = big(4 * m * k), B_kn = big(4 * k * n), B_nk = big(4 * k * n);
     tmp = big(4 * (k * n > m * k ? k * n : m * k)), Ar = big(4 * m * k);
@@ -103,39 +98,38 @@ static void fill(void)
     }
 }
 
-static double h2d(const unsigned char *p)
-{
+static double h2d(const unsigned char *p) {
     unsigned h = (unsigned)(p[0] | p[1] << 8);
     return ldexp(1. + (double)(h & 0x3ff) / 1024, (int)(h >> 10) - 15);
 }
 
-static double value_a(int ha, size_t m, size_t k)
-{
+static double value_a(int ha, size_t m, size_t k) {
     if (ha == 2) m = (size_t)rows[m];
     double x = A[m * (size_t)K + k];
     return ha == 1 && x < 0 ? 0 : x;
 }
 
-static double value_b(int hb, size_t n, size_t k)
-{
+static double value_b(int hb, size_t n, size_t k) {
     const unsigned char *q;
     switch (hb) {
-    case 2: case 3: case 6: return (double)Q_nk[n * (size_t)K + k] * scale[n];
-    case 4: case 7:
-        q = Q8 + (n * (size_t)K + k) / 32 * 34;
-        return h2d(q) * (int8_t)q[2 + k % 32];
-    case 5: case 8:
+    case 2:
+    case 3:
+    case 6: return (double)Q_nk[n * (size_t)K + k] * scale[n];
+    case 4:
+    case 7: q = Q8 + (n * (size_t)K + k) / 32 * 34; return h2d(q) * (int8_t)q[2 + k % 32];
+    case 5:
+    case 8:
         q = Q4 + (n * (size_t)K + k) / 32 * 18;
         return h2d(q) * ((q[2 + k % 16] >> (k % 32 / 16 * 4) & 15) - 8);
     default: return B_nk[n * (size_t)K + k];
     }
 }
 
-static double check(const struct bench *b, const float *out)
-{
+static double check(const struct bench *b, const float *out) {
     double worst = 0;
     for (int t = 0; t < 60; t++) {
-        size_t m = (size_t)(t * 7919 + 13) % (size_t)M, n = (size_t)(t * 104729 + N - 1) % (size_t)N;
+        size_t m = (size_t)(t * 7919 + 13) % (size_t)M,
+               n = (size_t)(t * 104729 + N - 1) % (size_t)N;
         double s = 0, abs = 0;
         for (size_t k = 0; k < (size_t)K; k++) {
             double x = value_a(b->ha, m, k) * value_b(b->hb, n, k);
@@ -152,8 +146,7 @@ static double check(const struct bench *b, const float *out)
 }
 
 /* What a user does without fusion: the operand as a whole in f32, then sgemm. */
-static void dequantize(int hb, float *out)
-{
+static void dequantize(int hb, float *out) {
     size_t n = (size_t)N, k = (size_t)K;
     if (hb == 3)
         for (size_t i = 0; i < n; i++)
@@ -179,8 +172,7 @@ static void dequantize(int hb, float *out)
         }
 }
 
-static void once(struct bench *b, float *out)
-{
+static void once(struct bench *b, float *out) {
     if (b->kind == 0) {
         for (int phase = 0; phase < b->k->phases; phase++) {
             pk_i64 n = b->k->tasks(&b->g, phase);
@@ -207,21 +199,18 @@ static void once(struct bench *b, float *out)
     }
 }
 
-static int by_value(const void *x, const void *y)
-{
+static int by_value(const void *x, const void *y) {
     double a = *(const double *)x, b = *(const double *)y;
     return (a > b) - (a < b);
 }
 
-static void *need(void *p, const char *what)
-{
+static void *need(void *p, const char *what) {
     if (p) return p;
     fprintf(stderr, "cannot load %s: %s\n", what, dlerror());
     exit(1);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     if (argc < 6) return 2;
     M = atoi(argv[1]), N = atoi(argv[2]), K = atoi(argv[3]);
     int rounds = atoi(argv[4]), cases = argc - 5;
@@ -245,7 +234,8 @@ int main(int argc, char **argv)
         snprintf(arg, sizeof arg, "%s", argv[5 + c]);
         char *colon = strchr(arg, ':'), *eq = strchr(arg, '=');
         snprintf(b->label, sizeof b->label, "%s", arg);
-        if (!strncmp(arg, "openblas", 8) || !strncmp(arg, "blis", 4) || !strncmp(arg, "unfused", 7)) {
+        if (!strncmp(arg, "openblas", 8) || !strncmp(arg, "blis", 4) ||
+            !strncmp(arg, "unfused", 7)) {
             const char *lib = arg[0] == 'b' ? "libblis.so.4" : "libopenblas.so.0";
             b->kind = 1;
             b->trans = colon && colon[1] == 't';

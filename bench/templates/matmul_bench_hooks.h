@@ -12,7 +12,7 @@
  */
 #define HK2(a, b) a##_##b
 #define HK1(a, b) HK2(a, b)
-#define HK(x) HK1(PK_KERNEL, x)
+#define HK(x)     HK1(PK_KERNEL, x)
 
 #define HK_GROUPS (HK_B == 4 || HK_B == 5 || HK_B == 7 || HK_B == 8)
 
@@ -20,8 +20,7 @@
 #define BENCH_HOOKS_ONCE
 #define HKI static inline __attribute__((always_inline, unused))
 /* tanh form of gelu; exp by a polynomial of degree 6, 2^n put together from bits. */
-HKI vf32 bh_gelu(vf32 x)
-{
+HKI vf32 bh_gelu(vf32 x) {
     vf32 y = x * (1.5957691216f + 0.0713548162726f * x * x);
     vf32 t = y * -1.44269504f;
     t = pk_select_vf32((vi32)(t > 126.f), pk_set_vf32(126), t);
@@ -44,16 +43,14 @@ HKI vf32 bh_gelu(vf32 x)
 struct HK(shape) {
     pk_i64 Z, M, N, K;
 };
-HKI struct HK(shape) HK(get_shape)(const struct pk_args *g)
-{
+HKI struct HK(shape) HK(get_shape)(const struct pk_args *g) {
     return (struct HK(shape)){1, g->sym[0], g->sym[1], g->sym[2]};
 }
 
 struct HK(a_row) {
     const float *p;
 };
-HKI struct HK(a_row) HK(a_row_init)(const struct pk_args *g, pk_i64 z, pk_i64 m, int n)
-{
+HKI struct HK(a_row) HK(a_row_init)(const struct pk_args *g, pk_i64 z, pk_i64 m, int n) {
     const float *p = (const float *)g->buf[0];
     (void)z, (void)n;
 #if HK_A == 2
@@ -61,9 +58,8 @@ HKI struct HK(a_row) HK(a_row_init)(const struct pk_args *g, pk_i64 z, pk_i64 m,
 #endif
     return (struct HK(a_row)){p + m * (HK_A == 3 ? 1 : g->sym[2])};
 }
-HKI vf32 HK(a_value)(const struct pk_args *g, const struct HK(a_row) *r, pk_i64 z, pk_i64 m,
-                     pk_i64 k, int n)
-{
+HKI vf32 HK(a_value)(const struct pk_args *g, const struct HK(a_row) * r, pk_i64 z, pk_i64 m,
+                     pk_i64 k, int n) {
     (void)z, (void)m;
     const float *p = r->p + (HK_A == 3 ? k * g->sym[0] : k);
     vf32 v = n == PK_W ? pk_ld_f32(p, 0) : pk_ldn_f32(p, 0, n);
@@ -83,22 +79,18 @@ HKI vf32 HK(a_value)(const struct pk_args *g, const struct HK(a_row) *r, pk_i64 
 #ifndef HK_NR
 #define HK_NR (2 * PK_W)
 #endif
-static inline pk_i64 HK(packed_rows)(const struct pk_args *g)
-{
+static inline pk_i64 HK(packed_rows)(const struct pk_args *g) {
     return (g->sym[1] + HK_NR - 1) / HK_NR * HK_NR;
 }
-static pk_i64 HK(packed_bytes)(const struct pk_args *g, int operand)
-{
+static pk_i64 HK(packed_bytes)(const struct pk_args *g, int operand) {
     (void)operand;
     return HK(packed_rows)(g) * (HK_BYTES(g->sym[2]) + (HK_B == 6 ? 4 : g->sym[2] / 16));
 }
-static pk_i64 HK(pack_tasks)(const struct pk_args *g, int operand)
-{
+static pk_i64 HK(pack_tasks)(const struct pk_args *g, int operand) {
     (void)operand;
     return HK(packed_rows)(g) / HK_NR;
 }
-static void HK(pack)(const struct pk_args *g, int operand, pk_i64 task, void *dst)
-{
+static void HK(pack)(const struct pk_args *g, int operand, pk_i64 task, void *dst) {
     (void)operand;
     pk_i64 K = g->sym[2], bytes = HK_BYTES(K);
     unsigned char *d = (unsigned char *)dst + task * HK_NR * bytes;
@@ -128,8 +120,7 @@ struct HK(b0_row) {
     float scale;
     vf32 scales;
 };
-HKI struct HK(b0_row) HK(b0_row_init)(const struct pk_args *g, pk_i64 z, pk_i64 n, int cnt)
-{
+HKI struct HK(b0_row) HK(b0_row_init)(const struct pk_args *g, pk_i64 z, pk_i64 n, int cnt) {
     (void)z, (void)cnt;
     struct HK(b0_row) r = {(const unsigned char *)g->buf[1], 0, 0, {0}};
     const float *scale = (const float *)g->buf[2];
@@ -173,9 +164,8 @@ struct HK(b0_group) {
     vf32 offset;
 #endif
 };
-HKI struct HK(b0_group) HK(b0_group_init)(const struct pk_args *g, const struct HK(b0_row) *r,
-                                          pk_i64 z, pk_i64 n, pk_i64 k, int cnt)
-{
+HKI struct HK(b0_group) HK(b0_group_init)(const struct pk_args *g, const struct HK(b0_row) * r,
+                                          pk_i64 z, pk_i64 n, pk_i64 k, int cnt) {
     (void)g, (void)z, (void)n, (void)cnt;
 #if HK_B == 4 || HK_B == 5
     const unsigned char *b = r->p + k / 32 * (HK_B == 4 ? 34 : 18);
@@ -194,12 +184,11 @@ HKI struct HK(b0_group) HK(b0_group_init)(const struct pk_args *g, const struct 
 #endif
 }
 #endif
-HKI vf32 HK(b0_value)(const struct pk_args *g, const struct HK(b0_row) *r,
+HKI vf32 HK(b0_value)(const struct pk_args *g, const struct HK(b0_row) * r,
 #if HK_GROUPS
-                      const struct HK(b0_group) *q,
+                      const struct HK(b0_group) * q,
 #endif
-                      pk_i64 z, pk_i64 n, pk_i64 k, int cnt)
-{
+                      pk_i64 z, pk_i64 n, pk_i64 k, int cnt) {
     (void)z, (void)n, (void)g, (void)r;
 #if HK_B == 0
     const float *p = (const float *)r->p + k * g->sym[1];
@@ -231,9 +220,8 @@ HKI vf32 HK(b0_value)(const struct pk_args *g, const struct HK(b0_row) *r,
 
 /* Fetches ahead, one instruction for each line. */
 #ifdef MM_B0_AHEAD
-HKI void HK(b0_fetch)(const struct pk_args *g, const struct HK(b0_row) *r, pk_i64 z, pk_i64 n,
-                      pk_i64 k, int count)
-{
+HKI void HK(b0_fetch)(const struct pk_args *g, const struct HK(b0_row) * r, pk_i64 z, pk_i64 n,
+                      pk_i64 k, int count) {
     (void)g, (void)z, (void)n, (void)count;
 #if HK_B == 1
     const unsigned char *p = r->p + k * 4;
@@ -260,14 +248,12 @@ HKI void HK(b0_fetch)(const struct pk_args *g, const struct HK(b0_row) *r, pk_i6
 struct HK(c_row) {
     pk_i64 at;
 };
-HKI struct HK(c_row) HK(c_row_init)(const struct pk_args *g, pk_i64 z, pk_i64 m)
-{
+HKI struct HK(c_row) HK(c_row_init)(const struct pk_args *g, pk_i64 z, pk_i64 m) {
     (void)z;
     return (struct HK(c_row)){m * g->sym[1]};
 }
-HKI void HK(c_fetch)(const struct pk_args *g, const struct HK(c_row) *r, pk_i64 z, pk_i64 m,
-                     pk_i64 n, int cnt)
-{
+HKI void HK(c_fetch)(const struct pk_args *g, const struct HK(c_row) * r, pk_i64 z, pk_i64 m,
+                     pk_i64 n, int cnt) {
     (void)z, (void)m;
     for (int i = 0; i < cnt; i += 16) {
         __builtin_prefetch((const float *)g->buf[3] + r->at + n + i, 1);
@@ -276,9 +262,8 @@ HKI void HK(c_fetch)(const struct pk_args *g, const struct HK(c_row) *r, pk_i64 
 #endif
     }
 }
-HKI void HK(c_store)(const struct pk_args *g, const struct HK(c_row) *r, pk_i64 z, pk_i64 m,
-                     pk_i64 n, int cnt, vf32 acc)
-{
+HKI void HK(c_store)(const struct pk_args *g, const struct HK(c_row) * r, pk_i64 z, pk_i64 m,
+                     pk_i64 n, int cnt, vf32 acc) {
     (void)z, (void)m;
     float *out = (float *)g->buf[3] + r->at + n;
 #if HK_E == 1

@@ -7,20 +7,20 @@
 #include "gen/c/prelude/convert.h"
 #include "gen/c/prelude/memory.h"
 
-#define PK_KERNEL k0
-#define MM_NAME "bench"
-#define MM_ACC vf32
-#define MM_ACC_S float
-#define MM_SUFFIX vf32
-#define MM_NB 1
-#define MM_A_AXIS (HK_A != 3)
+#define PK_KERNEL  k0
+#define MM_NAME    "bench"
+#define MM_ACC     vf32
+#define MM_ACC_S   float
+#define MM_SUFFIX  vf32
+#define MM_NB      1
+#define MM_A_AXIS  (HK_A != 3)
 #define MM_B0_AXIS (HK_B == 1 || HK_B == 3 || HK_B == 4 || HK_B == 5)
 #if HK_B == 4 || HK_B == 5 || HK_B >= 7
 #define MM_B0_GROUP (HK_B == 8 ? 16 : 32)
 #endif
 #if HK_B >= 6
 #define MM_PACKS 1
-#define MM_KB (1 << 30)
+#define MM_KB    (1 << 30)
 #endif
 #ifndef MM_MR
 #if PK_W == 16

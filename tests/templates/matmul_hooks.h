@@ -9,20 +9,18 @@
  */
 #define HK2(a, b) a##_##b
 #define HK1(a, b) HK2(a, b)
-#define HK(x) HK1(PK_KERNEL, x)
+#define HK(x)     HK1(PK_KERNEL, x)
 
 struct HK(shape) {
     pk_i64 Z, M, N, K;
 };
 
-static inline struct HK(shape) HK(get_shape)(const struct pk_args *g)
-{
+static inline struct HK(shape) HK(get_shape)(const struct pk_args *g) {
     return (struct HK(shape)){g->sym[0], g->sym[1], g->sym[2], g->sym[3]};
 }
 
 /* n elements from p on, `stride` apart. */
-static inline MM_ACC HK(load)(const MM_ACC_S *p, int n)
-{
+static inline MM_ACC HK(load)(const MM_ACC_S *p, int n) {
     MM_ACC_S t[PK_W];
     __builtin_memset(t, 0xff, sizeof t);
     for (int i = 0; i < n; i++)
@@ -37,16 +35,14 @@ static inline MM_ACC HK(load)(const MM_ACC_S *p, int n)
         const MM_ACC_S *p;                                                                         \
     };                                                                                             \
     static inline struct HK(x##_row)                                                               \
-        HK(x##_row_init)(const struct pk_args *g, pk_i64 z, pk_i64 row, int n)                     \
-    {                                                                                              \
+        HK(x##_row_init)(const struct pk_args *g, pk_i64 z, pk_i64 row, int n) {                   \
         const MM_ACC_S *p = (const MM_ACC_S *)g->buf[buffer];                                      \
         pk_i64 R = g->sym[rows], K = g->sym[3];                                                    \
         if (n < 1 || n > ((axis) ? 1 : PK_W) || row + n > R) __builtin_trap();                     \
         return (struct HK(x##_row)){p + z * R * K + row * ((axis) ? K : 1)};                       \
     }                                                                                              \
-    static inline MM_ACC HK(x##_##value)(const struct pk_args *g, const struct HK(x##_row) *r,     \
-                                         pk_i64 z, pk_i64 row, pk_i64 k, int n)                      \
-    {                                                                                              \
+    static inline MM_ACC HK(x##_##value)(const struct pk_args *g, const struct HK(x##_row) * r,    \
+                                         pk_i64 z, pk_i64 row, pk_i64 k, int n) {                  \
         (void)z;                                                                                   \
         if (n < 1 || n > PK_W) __builtin_trap();                                                   \
         if ((axis) && (k % PK_W || k + n > g->sym[3])) __builtin_trap();                           \
@@ -60,19 +56,16 @@ static inline MM_ACC HK(load)(const MM_ACC_S *p, int n)
         pk_i64 number, row;                                                                        \
     };                                                                                             \
     static inline struct HK(x##_group)                                                             \
-        HK(x##_group_init)(const struct pk_args *g, const struct HK(x##_row) *r, pk_i64 z,         \
-                           pk_i64 row, pk_i64 k, int n)                                            \
-    {                                                                                              \
+        HK(x##_group_init)(const struct pk_args *g, const struct HK(x##_row) * r, pk_i64 z,        \
+                           pk_i64 row, pk_i64 k, int n) {                                          \
         (void)z, (void)r;                                                                          \
-        if (n < 1 || n > ((axis) ? 1 : PK_W) || row + n > g->sym[rows] || k < 0 ||                 \
-            k >= g->sym[3])                                                                        \
+        if (n < 1 || n > ((axis) ? 1 : PK_W) || row + n > g->sym[rows] || k < 0 || k >= g->sym[3]) \
             __builtin_trap();                                                                      \
         return (struct HK(x##_group)){k / (length), row};                                          \
     }                                                                                              \
-    static inline MM_ACC HK(x##_value)(const struct pk_args *g, const struct HK(x##_row) *r,       \
-                                       const struct HK(x##_group) *q, pk_i64 z, pk_i64 row,        \
-                                       pk_i64 k, int n)                                            \
-    {                                                                                              \
+    static inline MM_ACC HK(x##_value)(const struct pk_args *g, const struct HK(x##_row) * r,      \
+                                       const struct HK(x##_group) * q, pk_i64 z, pk_i64 row,       \
+                                       pk_i64 k, int n) {                                          \
         if (q->number != k / (length) || q->row != row) __builtin_trap();                          \
         return HK(x##_plain)(g, r, z, row, k, n);                                                  \
     }
@@ -103,12 +96,11 @@ struct HK(c_row) {
     pk_i64 at;
 };
 
-static inline struct HK(c_row) HK(c_row_init)(const struct pk_args *g, pk_i64 z, pk_i64 m)
-{
+static inline struct HK(c_row) HK(c_row_init)(const struct pk_args *g, pk_i64 z, pk_i64 m) {
     return (struct HK(c_row)){(z * g->sym[1] + m) * g->sym[2]};
 }
 
-static inline void HK(c_store)(const struct pk_args *g, const struct HK(c_row) *r, pk_i64 z,
+static inline void HK(c_store)(const struct pk_args *g, const struct HK(c_row) * r, pk_i64 z,
                                pk_i64 m, pk_i64 n, int cnt, MM_ACC acc0
 #if MM_NB > 1
                                ,
@@ -118,8 +110,7 @@ static inline void HK(c_store)(const struct pk_args *g, const struct HK(c_row) *
                                ,
                                MM_ACC acc2
 #endif
-)
-{
+) {
     (void)z;
     if (m >= g->sym[1] || n % PK_W || cnt < 1 || cnt > PK_W || n + cnt > g->sym[2])
         __builtin_trap();

@@ -38,12 +38,11 @@
  *                                  scale), MM_B0_GROUP ..; a multiple of PK_W if the axis is 1
  *   #define MM_B_CONST 1           all B operands are constant: they are operand 0 of pack()
  *   #define MM_A_CONST 1           A is constant: operand MM_B_CONST of pack()
- *   #define MM_PACKS 1             instead of these two: so many operands are packed once by functions
- *                                  of the generator, MM(packed_bytes), MM(pack_tasks), MM(pack) as
- *                                  in struct pk_kernel; the value hooks read g->packed. So weights
- *                                  keep their small type and lie in the order in which they are used
- *                                  (say [n / 16][k][16], axis 0), and the prologue runs on them
- *   #define PK_CHECK k0_check      the kernel's check function
+ *   #define MM_PACKS 1             instead of these two: so many operands are packed once by
+ * functions of the generator, MM(packed_bytes), MM(pack_tasks), MM(pack) as in struct pk_kernel;
+ * the value hooks read g->packed. So weights keep their small type and lie in the order in which
+ * they are used (say [n / 16][k][16], axis 0), and the prologue runs on them #define PK_CHECK
+ * k0_check      the kernel's check function
  *
  * and these functions, all static inline:
  *
@@ -87,16 +86,16 @@
  * What comes out: static const struct pk_kernel MM(kernel).
  */
 
-#define MM_CAT2(a, b) a##_##b
-#define MM_CAT1(a, b) MM_CAT2(a, b)
-#define MM(x) MM_CAT1(PK_KERNEL, x)
+#define MM_CAT2(a, b)   a##_##b
+#define MM_CAT1(a, b)   MM_CAT2(a, b)
+#define MM(x)           MM_CAT1(PK_KERNEL, x)
 #define MM_PASTE2(a, b) a##b
-#define MM_PASTE(a, b) MM_PASTE2(a, b)
-#define MM_FMA MM_PASTE(pk_fma_, MM_SUFFIX)
-#define MM_SET MM_PASTE(pk_set_, MM_SUFFIX)
-#define MM_SELECT MM_PASTE(pk_select_, MM_SUFFIX)
-#define MM_TRANSPOSE MM_PASTE(pk_transpose_, MM_SUFFIX)
-#define MM_NR (MM_NV * PK_W)
+#define MM_PASTE(a, b)  MM_PASTE2(a, b)
+#define MM_FMA          MM_PASTE(pk_fma_, MM_SUFFIX)
+#define MM_SET          MM_PASTE(pk_set_, MM_SUFFIX)
+#define MM_SELECT       MM_PASTE(pk_select_, MM_SUFFIX)
+#define MM_TRANSPOSE    MM_PASTE(pk_transpose_, MM_SUFFIX)
+#define MM_NR           (MM_NV * PK_W)
 #if MM_MR > PK_W || (MM_MR > 4 && MM_MR % 2)
 #error "MM_MR is 1..4 or even, at most PK_W"
 #endif
@@ -141,31 +140,27 @@
     struct MM(x##_group) {                                                                         \
         char none;                                                                                 \
     };                                                                                             \
-    MM_INLINE struct MM(x##_group) MM(x##_group_of)(const struct pk_args *g,                       \
-                                                    const struct MM(x##_row) *r, pk_i64 z,         \
-                                                    pk_i64 row, pk_i64 k, int n)                   \
-    {                                                                                              \
+    MM_INLINE struct MM(x##_group)                                                                 \
+        MM(x##_group_of)(const struct pk_args *g, const struct MM(x##_row) * r, pk_i64 z,          \
+                         pk_i64 row, pk_i64 k, int n) {                                            \
         (void)g, (void)r, (void)z, (void)row, (void)k, (void)n;                                    \
         return (struct MM(x##_group)){0};                                                          \
     }                                                                                              \
-    MM_INLINE MM_ACC MM(x##_at)(const struct pk_args *g, const struct MM(x##_row) *r,              \
-                                const struct MM(x##_group) *q, pk_i64 z, pk_i64 row, pk_i64 k,     \
-                                int n)                                                             \
-    {                                                                                              \
+    MM_INLINE MM_ACC MM(x##_at)(const struct pk_args *g, const struct MM(x##_row) * r,             \
+                                const struct MM(x##_group) * q, pk_i64 z, pk_i64 row, pk_i64 k,    \
+                                int n) {                                                           \
         (void)q;                                                                                   \
         return MM(x##_value)(g, r, z, row, k, n);                                                  \
     }
 #define MM_WITH_GROUP(x)                                                                           \
-    MM_INLINE struct MM(x##_group) MM(x##_group_of)(const struct pk_args *g,                       \
-                                                    const struct MM(x##_row) *r, pk_i64 z,         \
-                                                    pk_i64 row, pk_i64 k, int n)                   \
-    {                                                                                              \
+    MM_INLINE struct MM(x##_group)                                                                 \
+        MM(x##_group_of)(const struct pk_args *g, const struct MM(x##_row) * r, pk_i64 z,          \
+                         pk_i64 row, pk_i64 k, int n) {                                            \
         return MM(x##_group_init)(g, r, z, row, k, n);                                             \
     }                                                                                              \
-    MM_INLINE MM_ACC MM(x##_at)(const struct pk_args *g, const struct MM(x##_row) *r,              \
-                                const struct MM(x##_group) *q, pk_i64 z, pk_i64 row, pk_i64 k,     \
-                                int n)                                                             \
-    {                                                                                              \
+    MM_INLINE MM_ACC MM(x##_at)(const struct pk_args *g, const struct MM(x##_row) * r,             \
+                                const struct MM(x##_group) * q, pk_i64 z, pk_i64 row, pk_i64 k,    \
+                                int n) {                                                           \
         return MM(x##_value)(g, r, q, z, row, k, n);                                               \
     }
 #define MM_ENDLESS ((pk_i64)1 << 40)
@@ -214,46 +209,40 @@ MM_NO_GROUP(b3)
 /* How the work is cut; a function of the shape and the number of threads. */
 struct MM(plan) {
     pk_i64 Z, M, N, K;
-    pk_i64 kblocks;         /* blocks of K, at least 1 */
-    pk_i64 h, hs, ht;       /* rows of a panel of A; of the last but one; of the last */
-    pk_i64 mp, np;          /* panels of A and of one B */
-    pk_i64 mrows;           /* rows in all panels of A */
-    pk_i64 tp, tn;          /* panels of A, and of one B, in a task, at most */
-    pk_i64 mtasks, ntasks;  /* tasks along m and along n */
-    int share_a, share_b;   /* packed in phase 0 */
+    pk_i64 kblocks;          /* blocks of K, at least 1 */
+    pk_i64 h, hs, ht;        /* rows of a panel of A; of the last but one; of the last */
+    pk_i64 mp, np;           /* panels of A and of one B */
+    pk_i64 mrows;            /* rows in all panels of A */
+    pk_i64 tp, tn;           /* panels of A, and of one B, in a task, at most */
+    pk_i64 mtasks, ntasks;   /* tasks along m and along n */
+    int share_a, share_b;    /* packed in phase 0 */
     const MM_ACC_S *pa, *pb; /* panels of a constant, packed once; or NULL */
 };
 
-MM_INLINE pk_i64 MM(min)(pk_i64 a, pk_i64 b)
-{
+MM_INLINE pk_i64 MM(min)(pk_i64 a, pk_i64 b) {
     return a < b ? a : b;
 }
 
-MM_INLINE pk_i64 MM(max)(pk_i64 a, pk_i64 b)
-{
+MM_INLINE pk_i64 MM(max)(pk_i64 a, pk_i64 b) {
     return a > b ? a : b;
 }
 
-MM_INLINE pk_i64 MM(ceil)(pk_i64 a, pk_i64 b)
-{
+MM_INLINE pk_i64 MM(ceil)(pk_i64 a, pk_i64 b) {
     return (a + b - 1) / b;
 }
 
 /* The end of the group of `length` that k is in, at most `end`. */
-MM_INLINE pk_i64 MM(group_end)(pk_i64 k, pk_i64 length, pk_i64 end)
-{
+MM_INLINE pk_i64 MM(group_end)(pk_i64 k, pk_i64 length, pk_i64 end) {
     return length < MM_ENDLESS ? MM(min)((k / length + 1) * length, end) : end;
 }
 
 /* Heights for which a micro-kernel exists: 1..4 and then every even one. */
-MM_INLINE pk_i64 MM(height)(pk_i64 rows)
-{
+MM_INLINE pk_i64 MM(height)(pk_i64 rows) {
     pk_i64 h = rows <= 4 ? rows : (rows + 1) / 2 * 2;
     return MM(min)(h, MM_MR);
 }
 
-static struct MM(plan) MM(make_plan)(const struct pk_args *g)
-{
+static struct MM(plan) MM(make_plan)(const struct pk_args *g) {
     struct MM(shape) s = MM(get_shape)(g);
     struct MM(plan) p = {.Z = s.Z, .M = s.M, .N = s.N, .K = s.K, .kblocks = 1};
     if (s.Z <= 0 || s.M <= 0 || s.N <= 0) {
@@ -312,13 +301,11 @@ static struct MM(plan) MM(make_plan)(const struct pk_args *g)
 
 /* ---- panels of A ------------------------------------------------------------------------ */
 
-MM_INLINE void MM(put)(MM_ACC_S *dst, MM_ACC v)
-{
+MM_INLINE void MM(put)(MM_ACC_S *dst, MM_ACC v) {
     __builtin_memcpy(dst, &v, sizeof v);
 }
 
-MM_INLINE MM_ACC MM(get)(const MM_ACC_S *src)
-{
+MM_INLINE MM_ACC MM(get)(const MM_ACC_S *src) {
     MM_ACC v;
     __builtin_memcpy(&v, src, sizeof v);
     return v;
@@ -326,8 +313,7 @@ MM_INLINE MM_ACC MM(get)(const MM_ACC_S *src)
 
 /* Vectors of h <= PK_W rows are stored at a distance of h, each over the unused end of the one
  * before; the last ones stop at the end of the panel, for the next one may be another task's. */
-MM_INLINE void MM(put_rows)(MM_ACC_S *dst, pk_i64 k, pk_i64 kc, pk_i64 h, MM_ACC v)
-{
+MM_INLINE void MM(put_rows)(MM_ACC_S *dst, pk_i64 k, pk_i64 kc, pk_i64 h, MM_ACC v) {
     if (k * h + PK_W <= kc * h) {
         MM(put)(dst + k * h, v);
     } else {
@@ -338,21 +324,18 @@ MM_INLINE void MM(put_rows)(MM_ACC_S *dst, pk_i64 k, pk_i64 kc, pk_i64 h, MM_ACC
     }
 }
 
-MM_INLINE pk_i64 MM(panel_rows)(const struct MM(plan) *p, pk_i64 panel)
-{
+MM_INLINE pk_i64 MM(panel_rows)(const struct MM(plan) * p, pk_i64 panel) {
     return panel == p->mp - 1 ? p->ht : panel == p->mp - 2 ? p->hs : p->h;
 }
 
-MM_INLINE pk_i64 MM(panel_start)(const struct MM(plan) *p, pk_i64 panel)
-{
+MM_INLINE pk_i64 MM(panel_start)(const struct MM(plan) * p, pk_i64 panel) {
     return panel < p->mp - 1 || !panel ? panel * p->h : (panel - 1) * p->h + p->hs;
 }
 
 /* pack_a: panels i0 .. i1-1, elements k0 .. k0+kc-1, to dst[panel][k][h]. */
 #if MM_A_AXIS == 1
 static void MM(pack_panel)(const struct pk_args *g, pk_i64 z, pk_i64 m, pk_i64 rows, pk_i64 h,
-                           pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
-{
+                           pk_i64 k0, pk_i64 kc, MM_ACC_S *dst) {
     struct MM(a_row) r[PK_W];
     struct MM(a_group) q[PK_W];
     MM_ACC v[PK_W];
@@ -395,9 +378,8 @@ static void MM(pack_panel)(const struct pk_args *g, pk_i64 z, pk_i64 m, pk_i64 r
     }
 }
 
-static void MM(pack_a)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 z, pk_i64 i0,
-                       pk_i64 i1, pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
-{
+static void MM(pack_a)(const struct pk_args *g, const struct MM(plan) * p, pk_i64 z, pk_i64 i0,
+                       pk_i64 i1, pk_i64 k0, pk_i64 kc, MM_ACC_S *dst) {
     for (pk_i64 i = i0; i < i1; i++) {
         pk_i64 m = MM(panel_start)(p, i), h = MM(panel_rows)(p, i);
         MM(pack_panel)(g, z, m, p->M - m, h, k0, kc, dst);
@@ -407,9 +389,8 @@ static void MM(pack_a)(const struct pk_args *g, const struct MM(plan) *p, pk_i64
 #else
 /* Whole vectors along m are evaluated for a few k of all the panels, then cut into heights. */
 #define MM_STRIP 16
-static void MM(pack_a)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 z, pk_i64 i0,
-                       pk_i64 i1, pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
-{
+static void MM(pack_a)(const struct pk_args *g, const struct MM(plan) * p, pk_i64 z, pk_i64 i0,
+                       pk_i64 i1, pk_i64 k0, pk_i64 kc, MM_ACC_S *dst) {
     enum { width = MM_GROUP * MM_MR + 2 * PK_W };
     MM_ACC_S t[MM_STRIP * width];
     struct MM(a_row) r[width / PK_W];
@@ -473,8 +454,7 @@ union MM(b_group) {
 };
 
 /* j is a literal wherever these are called. */
-MM_INLINE pk_i64 MM(b_group_length)(int j)
-{
+MM_INLINE pk_i64 MM(b_group_length)(int j) {
     switch (j) {
 #if MM_NB > 1
     case 1: return MM_B1_GROUP;
@@ -489,9 +469,8 @@ MM_INLINE pk_i64 MM(b_group_length)(int j)
     }
 }
 
-MM_INLINE void MM(b_row_init)(const struct pk_args *g, int j, union MM(b_row) *r, pk_i64 z,
-                              pk_i64 n, int cnt)
-{
+MM_INLINE void MM(b_row_init)(const struct pk_args *g, int j, union MM(b_row) * r, pk_i64 z,
+                              pk_i64 n, int cnt) {
     switch (j) {
 #if MM_NB > 1
     case 1: r->b1 = MM(b1_row_init)(g, z, n, cnt); break;
@@ -506,9 +485,8 @@ MM_INLINE void MM(b_row_init)(const struct pk_args *g, int j, union MM(b_row) *r
     }
 }
 
-MM_INLINE void MM(b_group_of)(const struct pk_args *g, int j, const union MM(b_row) *r,
-                              union MM(b_group) *q, pk_i64 z, pk_i64 n, pk_i64 k, int cnt)
-{
+MM_INLINE void MM(b_group_of)(const struct pk_args *g, int j, const union MM(b_row) * r,
+                              union MM(b_group) * q, pk_i64 z, pk_i64 n, pk_i64 k, int cnt) {
     switch (j) {
 #if MM_NB > 1
     case 1: q->b1 = MM(b1_group_of)(g, &r->b1, z, n, k, cnt); break;
@@ -523,9 +501,8 @@ MM_INLINE void MM(b_group_of)(const struct pk_args *g, int j, const union MM(b_r
     }
 }
 
-MM_INLINE MM_ACC MM(b_at)(const struct pk_args *g, int j, const union MM(b_row) *r,
-                          const union MM(b_group) *q, pk_i64 z, pk_i64 n, pk_i64 k, int cnt)
-{
+MM_INLINE MM_ACC MM(b_at)(const struct pk_args *g, int j, const union MM(b_row) * r,
+                          const union MM(b_group) * q, pk_i64 z, pk_i64 n, pk_i64 k, int cnt) {
     switch (j) {
 #if MM_NB > 1
     case 1: return MM(b1_at)(g, &r->b1, &q->b1, z, n, k, cnt);
@@ -542,9 +519,8 @@ MM_INLINE MM_ACC MM(b_at)(const struct pk_args *g, int j, const union MM(b_row) 
 
 /* Panels of operand j from column n on, to dst[panel][k][NR]; n + columns is at most N rounded up.
  * Vectors along k: PK_W columns at a time are turned round in registers. */
-MM_INLINE void MM(pack_b_k)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, pk_i64 N,
-                            pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
-{
+MM_INLINE void MM(pack_b_k)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, pk_i64 N, pk_i64 k0,
+                            pk_i64 kc, MM_ACC_S *dst) {
     union MM(b_row) r[PK_W];
     union MM(b_group) q[PK_W];
     MM_ACC v[PK_W];
@@ -580,8 +556,7 @@ MM_INLINE void MM(pack_b_k)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, 
 /* Vectors along n: a few k for all columns, so that memory is read along its rows. */
 #define MM_BAND 16
 MM_INLINE void MM(pack_b_n)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, pk_i64 N,
-                            pk_i64 vectors, pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
-{
+                            pk_i64 vectors, pk_i64 k0, pk_i64 kc, MM_ACC_S *dst) {
     union MM(b_row) r[MM_NC / PK_W];
     for (pk_i64 v = 0; v < vectors; v++)
         MM(b_row_init)(g, j, &r[v], z, n + v * PK_W, (int)MM(min)(N - n - v * PK_W, PK_W));
@@ -607,14 +582,13 @@ MM_INLINE void MM(pack_b_n)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, 
     }
 }
 
-MM_INLINE void MM(pack_b_op)(const struct pk_args *g, int j, int axis, pk_i64 z, pk_i64 n,
-                             pk_i64 N, pk_i64 panels, pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
-{
+MM_INLINE void MM(pack_b_op)(const struct pk_args *g, int j, int axis, pk_i64 z, pk_i64 n, pk_i64 N,
+                             pk_i64 panels, pk_i64 k0, pk_i64 kc, MM_ACC_S *dst) {
     pk_i64 vectors = MM(min)(panels * MM_NV, MM(ceil)(N - n, PK_W));
     if (axis)
         for (pk_i64 v = 0; v < vectors; v++)
-            MM(pack_b_k)(g, j, z, n + v * PK_W, N, k0, kc,
-                         dst + v / MM_NV * MM_NR * kc + v % MM_NV * PK_W);
+            MM(pack_b_k)
+            (g, j, z, n + v * PK_W, N, k0, kc, dst + v / MM_NV * MM_NR * kc + v % MM_NV * PK_W);
     else
         MM(pack_b_n)(g, j, z, n, N, vectors, k0, kc, dst);
     for (pk_i64 v = vectors; v < panels * MM_NV; v++)
@@ -623,8 +597,7 @@ MM_INLINE void MM(pack_b_op)(const struct pk_args *g, int j, int axis, pk_i64 z,
 }
 
 static void MM(pack_b)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, pk_i64 N, pk_i64 panels,
-                       pk_i64 k0, pk_i64 kc, MM_ACC_S *dst)
-{
+                       pk_i64 k0, pk_i64 kc, MM_ACC_S *dst) {
     switch (j) {
 #if MM_NB > 1
     case 1: MM(pack_b_op)(g, 1, MM_B1_AXIS, z, n, N, panels, k0, kc, dst); break;
@@ -643,49 +616,46 @@ static void MM(pack_b)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, pk_i6
 
 /* c[h][NR] (+)= sum over k of a[k][h] * b[k][NR]. Accumulators are named scalars: gcc keeps an
  * array of them partly in memory. MM_ROWS_h(X) is X(0) .. X(h-1), MM_COLS(X, i) is X(i, 0) .. */
-#define MM_ROWS_1(X) X(0)
-#define MM_ROWS_2(X) MM_ROWS_1(X) X(1)
-#define MM_ROWS_3(X) MM_ROWS_2(X) X(2)
-#define MM_ROWS_4(X) MM_ROWS_3(X) X(3)
-#define MM_ROWS_6(X) MM_ROWS_4(X) X(4) X(5)
-#define MM_ROWS_8(X) MM_ROWS_6(X) X(6) X(7)
-#define MM_ROWS_10(X) MM_ROWS_8(X) X(8) X(9)
-#define MM_ROWS_12(X) MM_ROWS_10(X) X(10) X(11)
-#define MM_ROWS_14(X) MM_ROWS_12(X) X(12) X(13)
-#define MM_ROWS_16(X) MM_ROWS_14(X) X(14) X(15)
+#define MM_ROWS_1(X)    X(0)
+#define MM_ROWS_2(X)    MM_ROWS_1(X) X(1)
+#define MM_ROWS_3(X)    MM_ROWS_2(X) X(2)
+#define MM_ROWS_4(X)    MM_ROWS_3(X) X(3)
+#define MM_ROWS_6(X)    MM_ROWS_4(X) X(4) X(5)
+#define MM_ROWS_8(X)    MM_ROWS_6(X) X(6) X(7)
+#define MM_ROWS_10(X)   MM_ROWS_8(X) X(8) X(9)
+#define MM_ROWS_12(X)   MM_ROWS_10(X) X(10) X(11)
+#define MM_ROWS_14(X)   MM_ROWS_12(X) X(12) X(13)
+#define MM_ROWS_16(X)   MM_ROWS_14(X) X(14) X(15)
 #define MM_COLS_1(X, i) X(i, 0)
 #define MM_COLS_2(X, i) MM_COLS_1(X, i) X(i, 1)
 #define MM_COLS_3(X, i) MM_COLS_2(X, i) X(i, 2)
 #define MM_COLS_4(X, i) MM_COLS_3(X, i) X(i, 3)
-#define MM_COLS(X, i) MM_PASTE(MM_COLS_, MM_NV)(X, i)
+#define MM_COLS(X, i)   MM_PASTE(MM_COLS_, MM_NV)(X, i)
 
 #define MM_DECLARE_1(i, v) MM_ACC c##i##_##v;
-#define MM_DECLARE(i) MM_COLS(MM_DECLARE_1, i)
-#define MM_ZERO_1(i, v) c##i##_##v = MM_SET(0);
-#define MM_ZERO(i) MM_COLS(MM_ZERO_1, i)
-#define MM_LOAD_1(i, v) c##i##_##v = MM(get)(c + i * MM_NR + v * PK_W);
-#define MM_LOAD(i) MM_COLS(MM_LOAD_1, i)
-#define MM_STORE_1(i, v) MM(put)(c + i * MM_NR + v * PK_W, c##i##_##v);
-#define MM_STORE(i) MM_COLS(MM_STORE_1, i)
-#define MM_LOAD_B(i, v) MM_ACC b##v = MM(get)(b + v * PK_W);
-#define MM_STEP_1(i, v) c##i##_##v = MM_FMA(a##i, b##v, c##i##_##v);
-#define MM_STEP(i) MM_ACC a##i = MM_SET(a[i]); MM_COLS(MM_STEP_1, i)
+#define MM_DECLARE(i)      MM_COLS(MM_DECLARE_1, i)
+#define MM_ZERO_1(i, v)    c##i##_##v = MM_SET(0);
+#define MM_ZERO(i)         MM_COLS(MM_ZERO_1, i)
+#define MM_LOAD_1(i, v)    c##i##_##v = MM(get)(c + i * MM_NR + v * PK_W);
+#define MM_LOAD(i)         MM_COLS(MM_LOAD_1, i)
+#define MM_STORE_1(i, v)   MM(put)(c + i * MM_NR + v * PK_W, c##i##_##v);
+#define MM_STORE(i)        MM_COLS(MM_STORE_1, i)
+#define MM_LOAD_B(i, v)    MM_ACC b##v = MM(get)(b + v * PK_W);
+#define MM_STEP_1(i, v)    c##i##_##v = MM_FMA(a##i, b##v, c##i##_##v);
+#define MM_STEP(i)                                                                                 \
+    MM_ACC a##i = MM_SET(a[i]);                                                                    \
+    MM_COLS(MM_STEP_1, i)
 
 /* Panels of A come from the third-level cache: fetched this many k ahead, into the next panel. */
 #define MM_AHEAD 128
 
 #define MM_TILE(h)                                                                                 \
-    static __attribute__((noinline)) void MM(tile_##h)(pk_i64 kc, const MM_ACC_S *a,               \
-                                                       const MM_ACC_S *b, MM_ACC_S *c, int first)  \
-    {                                                                                              \
-        MM_ROWS_##h(MM_DECLARE)                                                                    \
-        if (first) {                                                                               \
+    static __attribute__((noinline)) void MM(tile_##h)(                                            \
+        pk_i64 kc, const MM_ACC_S *a, const MM_ACC_S *b, MM_ACC_S *c, int first) {                 \
+        MM_ROWS_##h(MM_DECLARE) if (first) {                                                       \
             MM_ROWS_##h(MM_ZERO)                                                                   \
-        } else {                                                                                   \
-            MM_ROWS_##h(MM_LOAD)                                                                   \
         }                                                                                          \
-        _Pragma("GCC unroll 4") for (pk_i64 k = 0; k < kc; k++)                                    \
-        {                                                                                          \
+        else {MM_ROWS_##h(MM_LOAD)} _Pragma("GCC unroll 4") for (pk_i64 k = 0; k < kc; k++) {      \
             __builtin_prefetch(a + MM_AHEAD * h);                                                  \
             MM_COLS(MM_LOAD_B, 0)                                                                  \
             MM_ROWS_##h(MM_STEP) a += h;                                                           \
@@ -724,8 +694,7 @@ MM_TILE(16)
 #endif
 
 MM_INLINE void MM(tile)(pk_i64 h, pk_i64 kc, const MM_ACC_S *a, const MM_ACC_S *b, MM_ACC_S *c,
-                        int first)
-{
+                        int first) {
     switch (h) {
 #if MM_MR >= 2
     case 2: MM(tile_2)(kc, a, b, c, first); break;
@@ -772,9 +741,9 @@ MM_INLINE void MM(tile)(pk_i64 h, pk_i64 kc, const MM_ACC_S *a, const MM_ACC_S *
 #endif
 
 /* Stores `rows` rows from m on, np panels of columns from n on. Sums lie in c[b][panel][h][NR]. */
-static void MM(finish)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 z, pk_i64 m,
-                       pk_i64 rows, pk_i64 h, pk_i64 n, pk_i64 np, pk_i64 op, const MM_ACC_S *sums)
-{
+static void MM(finish)(const struct pk_args *g, const struct MM(plan) * p, pk_i64 z, pk_i64 m,
+                       pk_i64 rows, pk_i64 h, pk_i64 n, pk_i64 np, pk_i64 op,
+                       const MM_ACC_S *sums) {
     (void)op;
     for (pk_i64 i = 0; i < rows; i++) {
         struct MM(c_row) r = MM(c_row_init)(g, z, m + i);
@@ -796,9 +765,8 @@ static void MM(finish)(const struct pk_args *g, const struct MM(plan) *p, pk_i64
 }
 
 /* Results and what they are made of come from memory while the last products are computed. */
-MM_INLINE void MM(fetch)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 z, pk_i64 m,
-                         pk_i64 rows, pk_i64 n)
-{
+MM_INLINE void MM(fetch)(const struct pk_args *g, const struct MM(plan) * p, pk_i64 z, pk_i64 m,
+                         pk_i64 rows, pk_i64 n) {
 #if MM_C_FETCH
     for (pk_i64 i = 0; i < rows; i++) {
         struct MM(c_row) r = MM(c_row_init)(g, z, m + i);
@@ -812,44 +780,38 @@ MM_INLINE void MM(fetch)(const struct pk_args *g, const struct MM(plan) *p, pk_i
 /* ---- phases ----------------------------------------------------------------------------- */
 
 /* Where the panels lie: [z][block of K][panel][k][h] for A, [z][block of K][b][panel][k][NR]. */
-MM_INLINE pk_i64 MM(a_panel)(const struct MM(plan) *p, pk_i64 z, pk_i64 k0, pk_i64 kc, pk_i64 panel)
-{
+MM_INLINE pk_i64 MM(a_panel)(const struct MM(plan) * p, pk_i64 z, pk_i64 k0, pk_i64 kc,
+                             pk_i64 panel) {
     return z * p->mrows * p->K + k0 * p->mrows + MM(panel_start)(p, panel) * kc;
 }
 
-MM_INLINE pk_i64 MM(b_panel)(const struct MM(plan) *p, pk_i64 z, pk_i64 k0, pk_i64 kc, int j,
-                          pk_i64 panel)
-{
+MM_INLINE pk_i64 MM(b_panel)(const struct MM(plan) * p, pk_i64 z, pk_i64 k0, pk_i64 kc, int j,
+                             pk_i64 panel) {
     pk_i64 columns = p->np * MM_NR;
     return z * MM_NB * columns * p->K + k0 * MM_NB * columns + (j * p->np + panel) * MM_NR * kc;
 }
 
-MM_INLINE pk_i64 MM(align)(pk_i64 elements)
-{
+MM_INLINE pk_i64 MM(align)(pk_i64 elements) {
     pk_i64 unit = 64 / (pk_i64)sizeof(MM_ACC_S);
     return MM(ceil)(elements, unit) * unit;
 }
 
-MM_INLINE pk_i64 MM(a_elements)(const struct MM(plan) *p)
-{
+MM_INLINE pk_i64 MM(a_elements)(const struct MM(plan) * p) {
     return MM(align)(p->Z * p->mrows * p->K);
 }
 
-MM_INLINE pk_i64 MM(b_elements)(const struct MM(plan) *p)
-{
+MM_INLINE pk_i64 MM(b_elements)(const struct MM(plan) * p) {
     return MM(align)(p->Z * MM_NB * p->np * MM_NR * p->K);
 }
 
 /* A task of phase 0: all of K for MM_GROUP panels of A, or for MM_NC columns of each B. */
 
-MM_INLINE pk_i64 MM(b_groups)(const struct MM(plan) *p)
-{
+MM_INLINE pk_i64 MM(b_groups)(const struct MM(plan) * p) {
     return MM(ceil)(p->np, MM_NC / MM_NR);
 }
 
-static void MM(pack_a_task)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 task,
-                            MM_ACC_S *dst)
-{
+static void MM(pack_a_task)(const struct pk_args *g, const struct MM(plan) * p, pk_i64 task,
+                            MM_ACC_S *dst) {
     pk_i64 groups = MM(ceil)(p->mp, MM_GROUP), z = task / groups, first = task % groups * MM_GROUP;
     pk_i64 last = MM(min)(first + MM_GROUP, p->mp);
     for (pk_i64 k0 = 0; k0 < p->K; k0 += MM_KC) {
@@ -858,40 +820,36 @@ static void MM(pack_a_task)(const struct pk_args *g, const struct MM(plan) *p, p
     }
 }
 
-static void MM(pack_b_task)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 task,
-                            MM_ACC_S *dst)
-{
+static void MM(pack_b_task)(const struct pk_args *g, const struct MM(plan) * p, pk_i64 task,
+                            MM_ACC_S *dst) {
     const pk_i64 step = MM_NC / MM_NR, groups = MM(ceil)(p->np, step);
     pk_i64 z = task / groups, panel = task % groups * step, panels = MM(min)(step, p->np - panel);
     for (pk_i64 k0 = 0; k0 < p->K; k0 += MM_KC) {
         pk_i64 kc = MM(min)(MM_KC, p->K - k0);
         for (int j = 0; j < MM_NB; j++)
-            MM(pack_b)(g, j, z, panel * MM_NR, p->N, panels, k0, kc,
-                       dst + MM(b_panel)(p, z, k0, kc, j, panel));
+            MM(pack_b)
+            (g, j, z, panel * MM_NR, p->N, panels, k0, kc,
+             dst + MM(b_panel)(p, z, k0, kc, j, panel));
     }
 }
 
 /* Scratch of a task, in elements: panels of A, panels of B, sums. */
-MM_INLINE pk_i64 MM(local_a)(const struct MM(plan) *p)
-{
+MM_INLINE pk_i64 MM(local_a)(const struct MM(plan) * p) {
     if (p->share_a || p->pa) return 0;
     return MM(align)(p->tp * p->h * MM(min)(MM_KC, p->K));
 }
 
-MM_INLINE pk_i64 MM(local_b)(const struct MM(plan) *p)
-{
+MM_INLINE pk_i64 MM(local_b)(const struct MM(plan) * p) {
     if (p->share_b || p->pb) return 0;
     return MM(align)(MM_NB * MM_NC * MM(min)(MM_KC, p->K));
 }
 
-MM_INLINE pk_i64 MM(local_c)(const struct MM(plan) *p)
-{
+MM_INLINE pk_i64 MM(local_c)(const struct MM(plan) * p) {
     pk_i64 one = MM_NB * p->h * MM_NR;
     return MM(align)(p->kblocks > 1 ? one * p->tp * p->tn : one * (MM_NC / MM_NR));
 }
 
-static void MM(product_task)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 task)
-{
+static void MM(product_task)(const struct pk_args *g, const struct MM(plan) * p, pk_i64 task) {
     pk_i64 ntask = task % p->ntasks, mtask = task / p->ntasks % p->mtasks;
     pk_i64 z = task / (p->ntasks * p->mtasks);
     pk_i64 i0 = mtask * p->mp / p->mtasks, i1 = (mtask + 1) * p->mp / p->mtasks;
@@ -908,8 +866,9 @@ static void MM(product_task)(const struct pk_args *g, const struct MM(plan) *p, 
         int first = kb == 0, last = kb == p->kblocks - 1;
         if (!sa)
             for (pk_i64 i = i0; i < i1; i += MM_GROUP)
-                MM(pack_a)(g, p, z, i, MM(min)(i + MM_GROUP, i1), k0, kc,
-                           la + (MM(panel_start)(p, i) - m0) * kc);
+                MM(pack_a)
+                (g, p, z, i, MM(min)(i + MM_GROUP, i1), k0, kc,
+                 la + (MM(panel_start)(p, i) - m0) * kc);
         for (pk_i64 jc = j0; jc < j1; jc += step) {
             pk_i64 jn = MM(min)(step, j1 - jc);
             if (!sb)
@@ -929,8 +888,7 @@ static void MM(product_task)(const struct pk_args *g, const struct MM(plan) *p, 
                             MM(fetch)(g, p, z, m, MM(min)(h, p->M - m), (jc + j) * MM_NR);
                         MM(tile)(h, kc, a, pb, c + b * op + j * h * MM_NR, first);
                     }
-                if (last)
-                    MM(finish)(g, p, z, m, MM(min)(h, p->M - m), h, jc * MM_NR, jn, op, c);
+                if (last) MM(finish)(g, p, z, m, MM(min)(h, p->M - m), h, jc * MM_NR, jn, op, c);
             }
         }
     }
@@ -938,31 +896,28 @@ static void MM(product_task)(const struct pk_args *g, const struct MM(plan) *p, 
 
 /* ---- the kernel ------------------------------------------------------------------------- */
 
-static pk_i64 MM(shared_bytes)(const struct pk_args *g)
-{
+static pk_i64 MM(shared_bytes)(const struct pk_args *g) {
     struct MM(plan) p = MM(make_plan)(g);
     if (!p.Z) return 0;
     return ((p.share_a ? MM(a_elements)(&p) : 0) + (p.share_b ? MM(b_elements)(&p) : 0)) *
            (pk_i64)sizeof(MM_ACC_S);
 }
 
-static pk_i64 MM(local_bytes)(const struct pk_args *g)
-{
+static pk_i64 MM(local_bytes)(const struct pk_args *g) {
     struct MM(plan) p = MM(make_plan)(g);
     if (!p.Z) return 0;
     return (MM(local_a)(&p) + MM(local_b)(&p) + MM(local_c)(&p)) * (pk_i64)sizeof(MM_ACC_S);
 }
 
-static pk_i64 MM(tasks)(const struct pk_args *g, int phase)
-{
+static pk_i64 MM(tasks)(const struct pk_args *g, int phase) {
     struct MM(plan) p = MM(make_plan)(g);
     if (!p.Z) return 0;
     if (phase == 1) return p.Z * p.mtasks * p.ntasks;
-    return (p.share_a ? p.Z * MM(ceil)(p.mp, MM_GROUP) : 0) + (p.share_b ? p.Z * MM(b_groups)(&p) : 0);
+    return (p.share_a ? p.Z * MM(ceil)(p.mp, MM_GROUP) : 0) +
+           (p.share_b ? p.Z * MM(b_groups)(&p) : 0);
 }
 
-static void MM(run)(const struct pk_args *g, int phase, pk_i64 task)
-{
+static void MM(run)(const struct pk_args *g, int phase, pk_i64 task) {
     struct MM(plan) p = MM(make_plan)(g);
     if (phase == 1) {
         MM(product_task)(g, &p, task);
@@ -977,23 +932,20 @@ static void MM(run)(const struct pk_args *g, int phase, pk_i64 task)
 }
 
 #if MM_A_CONST || MM_B_CONST
-static pk_i64 MM(packed_bytes)(const struct pk_args *g, int operand)
-{
+static pk_i64 MM(packed_bytes)(const struct pk_args *g, int operand) {
     struct MM(plan) p = MM(make_plan)(g);
     if (!p.Z) return 0;
     return (operand < MM_B_CONST ? MM(b_elements)(&p) : MM(a_elements)(&p)) *
            (pk_i64)sizeof(MM_ACC_S);
 }
 
-static pk_i64 MM(pack_tasks)(const struct pk_args *g, int operand)
-{
+static pk_i64 MM(pack_tasks)(const struct pk_args *g, int operand) {
     struct MM(plan) p = MM(make_plan)(g);
     if (!p.Z) return 0;
     return p.Z * (operand < MM_B_CONST ? MM(b_groups)(&p) : MM(ceil)(p.mp, MM_GROUP));
 }
 
-static void MM(pack)(const struct pk_args *g, int operand, pk_i64 task, void *dst)
-{
+static void MM(pack)(const struct pk_args *g, int operand, pk_i64 task, void *dst) {
     struct MM(plan) p = MM(make_plan)(g);
     if (operand < MM_B_CONST)
         MM(pack_b_task)(g, &p, task, (MM_ACC_S *)dst);

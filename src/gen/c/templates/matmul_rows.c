@@ -18,29 +18,26 @@
  *   #define MM_MR 8                rows at a time: 1, 2, 4, 6 or 8
  *   optional:
  *   #define MM_M 1                 M, if it is known: only code for it is made
- *   #define MM_KB 16               axis 0: elements along k between which sums rest in memory. For B
- *                                  as [k][n]: the rows that the processor can stream at once. For
- *                                  B as [n / NR][k][NR]: endless, 1 << 30
- *   #define MM_B0_AHEAD 512        fetch B0 into the cache so many elements along k ahead, about 2 KiB
- *                                  of its largest leaf, with one more function:
- *                                  void MM(b0_fetch)(const struct pk_args *g,
- *                                      const struct MM(b0_row) *r, pk_i64 z, pk_i64 n, pk_i64 k,
- *                                      int count) prefetches k .. k+count-1 of row n (axis 1) or of
- *                                  columns n .. n+PK_W-1; k may be past K; count is MM_B0_GROUP, or
- *                                  64 without. MM_B1_AHEAD ..
- *   #define MM_PACKS 1             operands packed once by functions of the generator: see matmul.c
+ *   #define MM_KB 16               axis 0: elements along k between which sums rest in memory. For
+ * B as [k][n]: the rows that the processor can stream at once. For B as [n / NR][k][NR]: endless, 1
+ * << 30 #define MM_B0_AHEAD 512        fetch B0 into the cache so many elements along k ahead,
+ * about 2 KiB of its largest leaf, with one more function: void MM(b0_fetch)(const struct pk_args
+ * *g, const struct MM(b0_row) *r, pk_i64 z, pk_i64 n, pk_i64 k, int count) prefetches k ..
+ * k+count-1 of row n (axis 1) or of columns n .. n+PK_W-1; k may be past K; count is MM_B0_GROUP,
+ * or 64 without. MM_B1_AHEAD .. #define MM_PACKS 1             operands packed once by functions of
+ * the generator: see matmul.c
  */
 
-#define MM_CAT2(a, b) a##_##b
-#define MM_CAT1(a, b) MM_CAT2(a, b)
-#define MM(x) MM_CAT1(PK_KERNEL, x)
+#define MM_CAT2(a, b)   a##_##b
+#define MM_CAT1(a, b)   MM_CAT2(a, b)
+#define MM(x)           MM_CAT1(PK_KERNEL, x)
 #define MM_PASTE2(a, b) a##b
-#define MM_PASTE(a, b) MM_PASTE2(a, b)
-#define MM_FMA MM_PASTE(pk_fma_, MM_SUFFIX)
-#define MM_SET MM_PASTE(pk_set_, MM_SUFFIX)
-#define MM_SELECT MM_PASTE(pk_select_, MM_SUFFIX)
-#define MM_TRANSPOSE MM_PASTE(pk_transpose_, MM_SUFFIX)
-#define MM_INLINE static inline __attribute__((always_inline, unused))
+#define MM_PASTE(a, b)  MM_PASTE2(a, b)
+#define MM_FMA          MM_PASTE(pk_fma_, MM_SUFFIX)
+#define MM_SET          MM_PASTE(pk_set_, MM_SUFFIX)
+#define MM_SELECT       MM_PASTE(pk_select_, MM_SUFFIX)
+#define MM_TRANSPOSE    MM_PASTE(pk_transpose_, MM_SUFFIX)
+#define MM_INLINE       static inline __attribute__((always_inline, unused))
 #ifndef MM_M
 #define MM_M 0
 #endif
@@ -86,31 +83,27 @@
     struct MM(x##_group) {                                                                         \
         char none;                                                                                 \
     };                                                                                             \
-    MM_INLINE struct MM(x##_group) MM(x##_group_of)(const struct pk_args *g,                       \
-                                                    const struct MM(x##_row) *r, pk_i64 z,         \
-                                                    pk_i64 row, pk_i64 k, int n)                   \
-    {                                                                                              \
+    MM_INLINE struct MM(x##_group)                                                                 \
+        MM(x##_group_of)(const struct pk_args *g, const struct MM(x##_row) * r, pk_i64 z,          \
+                         pk_i64 row, pk_i64 k, int n) {                                            \
         (void)g, (void)r, (void)z, (void)row, (void)k, (void)n;                                    \
         return (struct MM(x##_group)){0};                                                          \
     }                                                                                              \
-    MM_INLINE MM_ACC MM(x##_at)(const struct pk_args *g, const struct MM(x##_row) *r,              \
-                                const struct MM(x##_group) *q, pk_i64 z, pk_i64 row, pk_i64 k,     \
-                                int n)                                                             \
-    {                                                                                              \
+    MM_INLINE MM_ACC MM(x##_at)(const struct pk_args *g, const struct MM(x##_row) * r,             \
+                                const struct MM(x##_group) * q, pk_i64 z, pk_i64 row, pk_i64 k,    \
+                                int n) {                                                           \
         (void)q;                                                                                   \
         return MM(x##_value)(g, r, z, row, k, n);                                                  \
     }
 #define MM_WITH_GROUP(x)                                                                           \
-    MM_INLINE struct MM(x##_group) MM(x##_group_of)(const struct pk_args *g,                       \
-                                                    const struct MM(x##_row) *r, pk_i64 z,         \
-                                                    pk_i64 row, pk_i64 k, int n)                   \
-    {                                                                                              \
+    MM_INLINE struct MM(x##_group)                                                                 \
+        MM(x##_group_of)(const struct pk_args *g, const struct MM(x##_row) * r, pk_i64 z,          \
+                         pk_i64 row, pk_i64 k, int n) {                                            \
         return MM(x##_group_init)(g, r, z, row, k, n);                                             \
     }                                                                                              \
-    MM_INLINE MM_ACC MM(x##_at)(const struct pk_args *g, const struct MM(x##_row) *r,              \
-                                const struct MM(x##_group) *q, pk_i64 z, pk_i64 row, pk_i64 k,     \
-                                int n)                                                             \
-    {                                                                                              \
+    MM_INLINE MM_ACC MM(x##_at)(const struct pk_args *g, const struct MM(x##_row) * r,             \
+                                const struct MM(x##_group) * q, pk_i64 z, pk_i64 row, pk_i64 k,    \
+                                int n) {                                                           \
         return MM(x##_value)(g, r, q, z, row, k, n);                                               \
     }
 #define MM_ENDLESS ((pk_i64)1 << 40)
@@ -174,15 +167,13 @@ MM_NO_GROUP(b3)
 
 /* Fetches ahead; nothing where the generator wants none. */
 #define MM_NO_FETCH(x)                                                                             \
-    MM_INLINE void MM(x##_ahead)(const struct pk_args *g, const struct MM(x##_row) *r, pk_i64 z,   \
-                                 pk_i64 n, pk_i64 k)                                               \
-    {                                                                                              \
+    MM_INLINE void MM(x##_ahead)(const struct pk_args *g, const struct MM(x##_row) * r, pk_i64 z,  \
+                                 pk_i64 n, pk_i64 k) {                                             \
         (void)g, (void)r, (void)z, (void)n, (void)k;                                               \
     }
 #define MM_FETCH(x, ahead, count)                                                                  \
-    MM_INLINE void MM(x##_ahead)(const struct pk_args *g, const struct MM(x##_row) *r, pk_i64 z,   \
-                                 pk_i64 n, pk_i64 k)                                               \
-    {                                                                                              \
+    MM_INLINE void MM(x##_ahead)(const struct pk_args *g, const struct MM(x##_row) * r, pk_i64 z,  \
+                                 pk_i64 n, pk_i64 k) {                                             \
         MM(x##_fetch)(g, r, z, n, k + ahead, count);                                               \
     }
 #if MM_B0_AHEAD
@@ -249,32 +240,32 @@ MM_NO_FETCH(b3)
 #define MM_WIDE_4(X, a) MM_FOUR(X, a)
 #define MM_WIDE_6(X, a) MM_FOUR(X, a)
 #define MM_WIDE_8(X, a) MM_TWO(X, a)
-#define MM_WIDTH_1 8
-#define MM_WIDTH_2 8
-#define MM_WIDTH_4 4
-#define MM_WIDTH_6 4
-#define MM_WIDTH_8 2
+#define MM_WIDTH_1      8
+#define MM_WIDTH_2      8
+#define MM_WIDTH_4      4
+#define MM_WIDTH_6      4
+#define MM_WIDTH_8      2
 #else
 #if PK_W == 8
 #define MM_WIDE_1(X, a) MM_EIGHT(X, a)
-#define MM_WIDTH_1 8
+#define MM_WIDTH_1      8
 #else
 #define MM_WIDE_1(X, a) MM_FOUR(X, a)
-#define MM_WIDTH_1 4
+#define MM_WIDTH_1      4
 #endif
 #define MM_WIDE_2(X, a) MM_FOUR(X, a)
 #define MM_WIDE_4(X, a) MM_TWO(X, a)
 #define MM_WIDE_6(X, a) MM_TWO(X, a)
 #define MM_WIDE_8(X, a) MM_ONE(X, a)
-#define MM_WIDTH_2 4
-#define MM_WIDTH_4 2
-#define MM_WIDTH_6 2
-#define MM_WIDTH_8 1
+#define MM_WIDTH_2      4
+#define MM_WIDTH_4      2
+#define MM_WIDTH_6      2
+#define MM_WIDTH_8      1
 #endif
-#define MM_ONE(X, a) X(a, 0)
-#define MM_TWO(X, a) MM_ONE(X, a) X(a, 1)
-#define MM_FOUR(X, a) MM_TWO(X, a) X(a, 2) X(a, 3)
-#define MM_EIGHT(X, a) MM_FOUR(X, a) X(a, 4) X(a, 5) X(a, 6) X(a, 7)
+#define MM_ONE(X, a)    X(a, 0)
+#define MM_TWO(X, a)    MM_ONE(X, a) X(a, 1)
+#define MM_FOUR(X, a)   MM_TWO(X, a) X(a, 2) X(a, 3)
+#define MM_EIGHT(X, a)  MM_FOUR(X, a) X(a, 4) X(a, 5) X(a, 6) X(a, 7)
 #define MM_ROWS_1(X, f) X(0, f)
 #define MM_ROWS_2(X, f) MM_ROWS_1(X, f) X(1, f)
 #define MM_ROWS_4(X, f) MM_ROWS_2(X, f) X(2, f) X(3, f)
@@ -295,41 +286,34 @@ struct MM(plan) {
     pk_i64 ntasks;  /* of phase 1 for each z */
 };
 
-MM_INLINE pk_i64 MM(min)(pk_i64 a, pk_i64 b)
-{
+MM_INLINE pk_i64 MM(min)(pk_i64 a, pk_i64 b) {
     return a < b ? a : b;
 }
 
-MM_INLINE pk_i64 MM(ceil)(pk_i64 a, pk_i64 b)
-{
+MM_INLINE pk_i64 MM(ceil)(pk_i64 a, pk_i64 b) {
     return (a + b - 1) / b;
 }
 
 /* The end of the group of `length` that k is in, at most `end`. */
-MM_INLINE pk_i64 MM(group_end)(pk_i64 k, pk_i64 length, pk_i64 end)
-{
+MM_INLINE pk_i64 MM(group_end)(pk_i64 k, pk_i64 length, pk_i64 end) {
     return length < MM_ENDLESS ? MM(min)((k / length + 1) * length, end) : end;
 }
 
-MM_INLINE void MM(put)(MM_ACC_S *dst, MM_ACC v)
-{
+MM_INLINE void MM(put)(MM_ACC_S *dst, MM_ACC v) {
     __builtin_memcpy(dst, &v, sizeof v);
 }
 
-MM_INLINE MM_ACC MM(get)(const MM_ACC_S *src)
-{
+MM_INLINE MM_ACC MM(get)(const MM_ACC_S *src) {
     MM_ACC v;
     __builtin_memcpy(&v, src, sizeof v);
     return v;
 }
 
-MM_INLINE pk_i64 MM(height)(pk_i64 rows)
-{
+MM_INLINE pk_i64 MM(height)(pk_i64 rows) {
     return rows <= 2 ? rows : (rows + 1) / 2 * 2;
 }
 
-static struct MM(plan) MM(make_plan)(const struct pk_args *g)
-{
+static struct MM(plan) MM(make_plan)(const struct pk_args *g) {
     struct MM(shape) s = MM(get_shape)(g);
     struct MM(plan) p = {.Z = s.Z, .M = s.M, .N = s.N, .K = s.K};
     if (s.Z <= 0 || s.M <= 0 || s.N <= 0) {
@@ -348,28 +332,25 @@ static struct MM(plan) MM(make_plan)(const struct pk_args *g)
 
 /* ---- A ---------------------------------------------------------------------------------- */
 
-MM_INLINE pk_i64 MM(along_k)(const struct MM(plan) *p)
-{
+MM_INLINE pk_i64 MM(along_k)(const struct MM(plan) * p) {
     return MM_ANY_K ? p->Z * p->M * p->stride : 0;
 }
 
-MM_INLINE MM_ACC_S *MM(x_k)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 z, pk_i64 m)
-{
+MM_INLINE MM_ACC_S *MM(x_k)(const struct pk_args *g, const struct MM(plan) * p, pk_i64 z,
+                            pk_i64 m) {
     return (MM_ACC_S *)g->shared + (z * p->M + m) * p->stride;
 }
 
 /* [z][chunk][k][MM_MR], whatever the height of the chunk is. */
-MM_INLINE MM_ACC_S *MM(x_n)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 z,
-                            pk_i64 chunk)
-{
+MM_INLINE MM_ACC_S *MM(x_n)(const struct pk_args *g, const struct MM(plan) * p, pk_i64 z,
+                            pk_i64 chunk) {
     pk_i64 before = MM(ceil)(MM(along_k)(p), PK_W) * PK_W;
     return (MM_ACC_S *)g->shared + before + (z * p->chunks + chunk) * p->K * MM_MR;
 }
 
 /* Keeps elements (m, k .. k+n-1), n <= PK_W. */
-MM_INLINE void MM(keep_k)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 z, pk_i64 m,
-                          pk_i64 k, int n, MM_ACC v)
-{
+MM_INLINE void MM(keep_k)(const struct pk_args *g, const struct MM(plan) * p, pk_i64 z, pk_i64 m,
+                          pk_i64 k, int n, MM_ACC v) {
     if (n < PK_W) v = MM_SELECT(pk_mask_n(n), v, MM_SET(0));
     if (MM_ANY_K) MM(put)(MM(x_k)(g, p, z, m) + k, v);
     if (MM_ANY_N) {
@@ -381,9 +362,8 @@ MM_INLINE void MM(keep_k)(const struct pk_args *g, const struct MM(plan) *p, pk_
 }
 
 #if MM_A_AXIS == 1
-static void MM(rows_task)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 z, pk_i64 k0,
-                          pk_i64 k1)
-{
+static void MM(rows_task)(const struct pk_args *g, const struct MM(plan) * p, pk_i64 z, pk_i64 k0,
+                          pk_i64 k1) {
     for (pk_i64 m = 0; m < p->M; m++) {
         struct MM(a_row) r = MM(a_row_init)(g, z, m, 1);
         for (pk_i64 k = k0, end; k < k1; k = end) {
@@ -399,9 +379,8 @@ static void MM(rows_task)(const struct pk_args *g, const struct MM(plan) *p, pk_
     }
 }
 #else
-static void MM(rows_task)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 z, pk_i64 k0,
-                          pk_i64 k1)
-{
+static void MM(rows_task)(const struct pk_args *g, const struct MM(plan) * p, pk_i64 z, pk_i64 k0,
+                          pk_i64 k1) {
     for (pk_i64 m = 0; m < p->M; m += PK_W) {
         int n = (int)MM(min)(p->M - m, PK_W);
         struct MM(a_row) r = MM(a_row_init)(g, z, m, n);
@@ -409,12 +388,11 @@ static void MM(rows_task)(const struct pk_args *g, const struct MM(plan) *p, pk_
         for (pk_i64 k = k0; k < k1; k++) {
             MM_ACC_S t[PK_W];
             if (k % MM_A_GROUP == 0) q = MM(a_group_of)(g, &r, z, m, k, n);
-            MM(put)(t, n == PK_W ? MM(a_at)(g, &r, &q, z, m, k, PK_W)
-                                 : MM(a_at)(g, &r, &q, z, m, k, n));
+            MM(put)
+            (t, n == PK_W ? MM(a_at)(g, &r, &q, z, m, k, PK_W) : MM(a_at)(g, &r, &q, z, m, k, n));
             for (int i = 0; i < n; i++) {
                 if (MM_ANY_K) MM(x_k)(g, p, z, m + i)[k] = t[i];
-                if (MM_ANY_N)
-                    MM(x_n)(g, p, z, (m + i) / MM_MR)[k * MM_MR + (m + i) % MM_MR] = t[i];
+                if (MM_ANY_N) MM(x_n)(g, p, z, (m + i) / MM_MR)[k * MM_MR + (m + i) % MM_MR] = t[i];
             }
         }
         for (pk_i64 k = k1; MM_ANY_K && k1 == p->K && k < p->stride; k++)
@@ -425,9 +403,8 @@ static void MM(rows_task)(const struct pk_args *g, const struct MM(plan) *p, pk_
 #endif
 
 /* Rows of the last chunk that do not exist are zero. */
-static void MM(pad_rows)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 z, pk_i64 k0,
-                         pk_i64 k1)
-{
+static void MM(pad_rows)(const struct pk_args *g, const struct MM(plan) * p, pk_i64 z, pk_i64 k0,
+                         pk_i64 k1) {
     pk_i64 last = p->chunks - 1;
     MM_ACC_S *x = MM(x_n)(g, p, z, last);
     for (pk_i64 k = k0; k < k1; k++)
@@ -450,21 +427,23 @@ static void MM(pad_rows)(const struct pk_args *g, const struct MM(plan) *p, pk_i
     MM_ACC b##c = MM(b##j##_at)(g, &r##c, &q##c, z, n##c, k, left);                                \
     b##c = MM_SELECT(mask, b##c, MM_SET(0));
 #define MM_K_ZERO_1(i, c) MM_ACC s##i##_##c = MM_SET(0);
-#define MM_K_ZERO(i, WIDE) const MM_ACC_S *x##i = x + (i < rows ? i : 0) * stride; WIDE(MM_K_ZERO_1, i)
+#define MM_K_ZERO(i, WIDE)                                                                         \
+    const MM_ACC_S *x##i = x + (i < rows ? i : 0) * stride;                                        \
+    WIDE(MM_K_ZERO_1, i)
 #define MM_K_STEP_1(i, c) s##i##_##c = MM_FMA(a##i, b##c, s##i##_##c);
-#define MM_K_STEP(i, WIDE) MM_ACC a##i = MM(get)(x##i + k); WIDE(MM_K_STEP_1, i)
-#define MM_K_STORE_1(i, c) MM(put)(t + (i * PK_W + c) * PK_W, s##i##_##c);
+#define MM_K_STEP(i, WIDE)                                                                         \
+    MM_ACC a##i = MM(get)(x##i + k);                                                               \
+    WIDE(MM_K_STEP_1, i)
+#define MM_K_STORE_1(i, c)  MM(put)(t + (i * PK_W + c) * PK_W, s##i##_##c);
 #define MM_K_STORE(i, WIDE) WIDE(MM_K_STORE_1, i)
 
 #define MM_DOT_K(j, h)                                                                             \
     static void MM(dot##j##_##h)(const struct pk_args *g, pk_i64 z, pk_i64 n, pk_i64 N, pk_i64 K,  \
-                                 const MM_ACC_S *x, pk_i64 stride, pk_i64 rows, MM_ACC_S *t)       \
-    {                                                                                              \
-        MM_WIDE_##h(MM_K_ROW, j) MM_ROWS_##h(MM_K_ZERO, MM_WIDE_##h)                               \
-        for (pk_i64 k = 0, end; k < K; k = end) {                                                  \
+                                 const MM_ACC_S *x, pk_i64 stride, pk_i64 rows, MM_ACC_S *t) {     \
+        MM_WIDE_##h(MM_K_ROW, j)                                                                   \
+            MM_ROWS_##h(MM_K_ZERO, MM_WIDE_##h) for (pk_i64 k = 0, end; k < K; k = end) {          \
             end = MM(group_end)(k, MM_B##j##_GROUP, K);                                            \
-            MM_WIDE_##h(MM_K_GROUP, j)                                                             \
-            for (; k + PK_W <= end; k += PK_W) {                                                   \
+            MM_WIDE_##h(MM_K_GROUP, j) for (; k + PK_W <= end; k += PK_W) {                        \
                 MM_WIDE_##h(MM_K_VALUE, j) MM_ROWS_##h(MM_K_STEP, MM_WIDE_##h)                     \
             }                                                                                      \
             if (k < end) {                                                                         \
@@ -477,8 +456,7 @@ static void MM(pad_rows)(const struct pk_args *g, const struct MM(plan) *p, pk_i
     }
 
 /* Adds the lanes of PK_W accumulators: lane c of the result is the sum of t[c][..]. */
-MM_INLINE MM_ACC MM(add_lanes)(const MM_ACC_S *t)
-{
+MM_INLINE MM_ACC MM(add_lanes)(const MM_ACC_S *t) {
     MM_ACC v[PK_W];
 #pragma GCC unroll 16
     for (int i = 0; i < PK_W; i++)
@@ -498,9 +476,8 @@ MM_INLINE MM_ACC MM(add_lanes)(const MM_ACC_S *t)
 
 /* sums[row][column] for all columns of a task. */
 #define MM_COLUMNS_K(j)                                                                            \
-    static void MM(columns##j)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 z,        \
-                               pk_i64 chunk, pk_i64 n0, pk_i64 n1, MM_ACC_S *sums)                 \
-    {                                                                                              \
+    static void MM(columns##j)(const struct pk_args *g, const struct MM(plan) * p, pk_i64 z,       \
+                               pk_i64 chunk, pk_i64 n0, pk_i64 n1, MM_ACC_S * sums) {              \
         MM_ACC_S t[MM_MR * PK_W * PK_W];                                                           \
         pk_i64 rows = MM(min)(MM_MR, p->M - chunk * MM_MR);                                        \
         const MM_ACC_S *x = MM(x_k)(g, p, z, chunk * MM_MR);                                       \
@@ -514,39 +491,36 @@ MM_INLINE MM_ACC MM(add_lanes)(const MM_ACC_S *t)
 /* ---- products, vectors along n ------------------------------------------------------------ */
 
 /* s[row][n ..] continues with k0 .. k1-1 for WIDTH vectors of columns; cnt columns in a tail. */
-#define MM_N_ROW(j, c)                                                                             \
-    struct MM(b##j##_row) r##c = MM(b##j##_row_init)(g, z, n + c * PK_W, PK_W);
+#define MM_N_ROW(j, c) struct MM(b##j##_row) r##c = MM(b##j##_row_init)(g, z, n + c * PK_W, PK_W);
 #define MM_N_GROUP(j, c)                                                                           \
     struct MM(b##j##_group) q##c = MM(b##j##_group_of)(g, &r##c, z, n + c * PK_W, k, PK_W);        \
     MM(b##j##_ahead)(g, &r##c, z, n + c * PK_W, k);
-#define MM_N_VALUE(j, c) MM_ACC b##c = MM(b##j##_at)(g, &r##c, &q##c, z, n + c * PK_W, k, PK_W);
-#define MM_N_LOAD_1(i, c) MM_ACC s##i##_##c = k0 ? MM(get)(s + i * ld + c * PK_W) : MM_SET(0);
+#define MM_N_VALUE(j, c)   MM_ACC b##c = MM(b##j##_at)(g, &r##c, &q##c, z, n + c * PK_W, k, PK_W);
+#define MM_N_LOAD_1(i, c)  MM_ACC s##i##_##c = k0 ? MM(get)(s + i * ld + c * PK_W) : MM_SET(0);
 #define MM_N_LOAD(i, WIDE) WIDE(MM_N_LOAD_1, i)
-#define MM_N_STEP_1(i, c) s##i##_##c = MM_FMA(a##i, b##c, s##i##_##c);
-#define MM_N_STEP(i, WIDE) MM_ACC a##i = MM_SET(x[k * MM_MR + i]); WIDE(MM_N_STEP_1, i)
-#define MM_N_STORE_1(i, c) MM(put)(s + i * ld + c * PK_W, s##i##_##c);
+#define MM_N_STEP_1(i, c)  s##i##_##c = MM_FMA(a##i, b##c, s##i##_##c);
+#define MM_N_STEP(i, WIDE)                                                                         \
+    MM_ACC a##i = MM_SET(x[k * MM_MR + i]);                                                        \
+    WIDE(MM_N_STEP_1, i)
+#define MM_N_STORE_1(i, c)  MM(put)(s + i * ld + c * PK_W, s##i##_##c);
 #define MM_N_STORE(i, WIDE) WIDE(MM_N_STORE_1, i)
 
 #define MM_DOT_N(j, h)                                                                             \
     static void MM(dot##j##_##h)(const struct pk_args *g, pk_i64 z, pk_i64 n, pk_i64 k0,           \
-                                 pk_i64 k1, const MM_ACC_S *x, MM_ACC_S *s, pk_i64 ld)             \
-    {                                                                                              \
-        MM_WIDE_##h(MM_N_ROW, j) MM_ROWS_##h(MM_N_LOAD, MM_WIDE_##h)                               \
-        for (pk_i64 k = k0, end; k < k1; k = end) {                                                \
+                                 pk_i64 k1, const MM_ACC_S *x, MM_ACC_S *s, pk_i64 ld) {           \
+        MM_WIDE_##h(MM_N_ROW, j)                                                                   \
+            MM_ROWS_##h(MM_N_LOAD, MM_WIDE_##h) for (pk_i64 k = k0, end; k < k1; k = end) {        \
             end = MM(group_end)(k, MM_B##j##_GROUP, k1);                                           \
-            MM_WIDE_##h(MM_N_GROUP, j)                                                             \
-            for (; k < end; k++) {                                                                 \
+            MM_WIDE_##h(MM_N_GROUP, j) for (; k < end; k++) {                                      \
                 MM_WIDE_##h(MM_N_VALUE, j) MM_ROWS_##h(MM_N_STEP, MM_WIDE_##h)                     \
             }                                                                                      \
         }                                                                                          \
         MM_ROWS_##h(MM_N_STORE, MM_WIDE_##h)                                                       \
     }                                                                                              \
     static void MM(tail##j##_##h)(const struct pk_args *g, pk_i64 z, pk_i64 n, int cnt, pk_i64 k0, \
-                                  pk_i64 k1, const MM_ACC_S *x, MM_ACC_S *s, pk_i64 ld)            \
-    {                                                                                              \
+                                  pk_i64 k1, const MM_ACC_S *x, MM_ACC_S *s, pk_i64 ld) {          \
         struct MM(b##j##_row) r0 = MM(b##j##_row_init)(g, z, n, cnt);                              \
-        MM_ROWS_##h(MM_N_LOAD, MM_ONE)                                                             \
-        for (pk_i64 k = k0, end; k < k1; k = end) {                                                \
+        MM_ROWS_##h(MM_N_LOAD, MM_ONE) for (pk_i64 k = k0, end; k < k1; k = end) {                 \
             end = MM(group_end)(k, MM_B##j##_GROUP, k1);                                           \
             struct MM(b##j##_group) q0 = MM(b##j##_group_of)(g, &r0, z, n, k, cnt);                \
             for (; k < end; k++) {                                                                 \
@@ -561,12 +535,12 @@ MM_INLINE MM_ACC MM(add_lanes)(const MM_ACC_S *t)
     for (; n + MM_WIDTH_##h * PK_W <= n1; n += MM_WIDTH_##h * PK_W)                                \
         MM(dot##j##_##h)(g, z, n, k0, k1, x, sums + n - n0, p->columns);                           \
     for (; n < n1; n += PK_W)                                                                      \
-        MM(tail##j##_##h)(g, z, n, (int)MM(min)(n1 - n, PK_W), k0, k1, x, sums + n - n0, p->columns);
+        MM(tail##j##_##h)                                                                          \
+        (g, z, n, (int)MM(min)(n1 - n, PK_W), k0, k1, x, sums + n - n0, p->columns);
 
 #define MM_COLUMNS_N(j)                                                                            \
-    static void MM(columns##j)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 z,        \
-                               pk_i64 chunk, pk_i64 n0, pk_i64 n1, MM_ACC_S *sums)                 \
-    {                                                                                              \
+    static void MM(columns##j)(const struct pk_args *g, const struct MM(plan) * p, pk_i64 z,       \
+                               pk_i64 chunk, pk_i64 n0, pk_i64 n1, MM_ACC_S * sums) {              \
         pk_i64 rows = MM(min)(MM_MR, p->M - chunk * MM_MR), k0 = 0;                                \
         const MM_ACC_S *x = MM(x_n)(g, p, z, chunk);                                               \
         do {                                                                                       \
@@ -654,8 +628,7 @@ MM_COLUMNS_N(3)
 #define MM_SUMS MM(get)(c), MM(get)(c + op), MM(get)(c + 2 * op), MM(get)(c + 3 * op)
 #endif
 
-static void MM(product_task)(const struct pk_args *g, const struct MM(plan) *p, pk_i64 task)
-{
+static void MM(product_task)(const struct pk_args *g, const struct MM(plan) * p, pk_i64 task) {
     pk_i64 z = task / p->ntasks, n0 = task % p->ntasks * p->columns;
     pk_i64 n1 = MM(min)(n0 + p->columns, p->N), op = MM_MR * p->columns;
     MM_ACC_S *sums = (MM_ACC_S *)g->local;
@@ -682,28 +655,24 @@ static void MM(product_task)(const struct pk_args *g, const struct MM(plan) *p, 
     (void)op;
 }
 
-static pk_i64 MM(shared_bytes)(const struct pk_args *g)
-{
+static pk_i64 MM(shared_bytes)(const struct pk_args *g) {
     struct MM(plan) p = MM(make_plan)(g);
     pk_i64 n = MM(ceil)(MM(along_k)(&p), PK_W) * PK_W;
     if (MM_ANY_N) n += p.Z * p.chunks * p.K * MM_MR;
     return MM(ceil)(n * (pk_i64)sizeof(MM_ACC_S), 64) * 64;
 }
 
-static pk_i64 MM(local_bytes)(const struct pk_args *g)
-{
+static pk_i64 MM(local_bytes)(const struct pk_args *g) {
     struct MM(plan) p = MM(make_plan)(g);
     return MM(ceil)(MM_NB * MM_MR * p.columns * (pk_i64)sizeof(MM_ACC_S), 64) * 64;
 }
 
-static pk_i64 MM(tasks)(const struct pk_args *g, int phase)
-{
+static pk_i64 MM(tasks)(const struct pk_args *g, int phase) {
     struct MM(plan) p = MM(make_plan)(g);
     return p.Z * (phase ? p.ntasks : p.kparts);
 }
 
-static void MM(run)(const struct pk_args *g, int phase, pk_i64 task)
-{
+static void MM(run)(const struct pk_args *g, int phase, pk_i64 task) {
     struct MM(plan) p = MM(make_plan)(g);
     if (phase) {
         MM(product_task)(g, &p, task);
