@@ -191,9 +191,7 @@ enum proem_status eval_elementwise(struct ev *ev, const struct node *n, const st
     for (int k = 0; k < n->n_in; k++) {
         bool count = op_info(n->op)->rule == RULE_SHIFT && k == 1;
         j.to[k] = count ? DT_I64 : j.compute;
-        if (count) j.compute = dtypes[0];
     }
-    if (op_info(n->op)->rule == RULE_SHIFT) j.to[0] = dtypes[0];
     for (int k = 0; k < n->n_in; k++) {
         exact = exact && conversion_exact(dtypes[k], j.to[k]);
     }
