@@ -6,7 +6,6 @@
 #include "cli/cli.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 enum { WARM_UP = 3, LEAST_RUNS = 10, MOST_RUNS = 2000 };
 
@@ -16,12 +15,6 @@ struct series {
     double *us;
     int n;
 };
-
-static double now_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
 
 static int by_value(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;

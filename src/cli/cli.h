@@ -76,7 +76,8 @@ struct session {
     struct src_files files;
     struct input *in; /* by parameter */
     size_t n_in;
-    struct str text; /* of the file */
+    struct str text;   /* of the file */
+    double started_us; /* on now_us()'s clock */
 };
 
 /* Read the file and run the first pass. Close it whether or not it succeeds. */
@@ -103,6 +104,8 @@ enum proem_status inputs_rules(struct session *s, struct err *e);
 
 /* ---- runs (execute.c) ------------------------------------------------------------------------ */
 
+double now_us(void); /* of a clock that is never set */
+
 /* A program bound to the session's inputs. Zero it before; close it in any case. */
 struct bound_run {
     proem_program *p;
@@ -112,6 +115,7 @@ struct bound_run {
     const DLTensor **in_ptr;
     DLTensor **out_ptr;
     struct array *out;
+    double ready_ms, first_run_ms; /* from the command's start, and of the run after that */
 };
 
 enum proem_status bound_run_open(struct session *s, proem_program *p, struct bound_run *r,

@@ -4,6 +4,13 @@
 #include "cli/cli.h"
 
 #include <string.h>
+#include <time.h>
+
+double now_us(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
 
 static void describe(const struct array *a, const struct value *v, DLTensor *out) {
     *out = (DLTensor){

@@ -89,6 +89,15 @@ static json_t *output_json(const struct array *a, const char *name,
     return o;
 }
 
+/* Milliseconds in each pass that was run. */
+static json_t *passes_json(const proem_program *p) {
+    json_t *o = json_object();
+    for (int i = 0; i < PASS_COUNT; i++) {
+        if (p->ms[i] > 0) json_object_set_new(o, pass_table()[i].name, json_real(p->ms[i]));
+    }
+    return o;
+}
+
 static enum proem_status report_json(const struct session *s, const struct bound_run *r,
                                      const struct eval_report *reports, struct err *e) {
     const struct graph *g = s->p->graph;
@@ -103,6 +112,9 @@ static enum proem_status report_json(const struct session *s, const struct bound
     json_object_set_new(root, "device", json_string(devices[s->o->device]));
     json_object_set_new(root, "precision", json_string(precision_name(s->o->precision)));
     json_object_set_new(root, "kernels", json_integer((json_int_t)s->p->plan.kernels.n));
+    json_object_set_new(root, "ready_ms", json_real(r->ready_ms));
+    json_object_set_new(root, "first_run_ms", json_real(r->first_run_ms));
+    json_object_set_new(root, "passes_ms", passes_json(s->p));
     return print_json(root, e);
 }
 
@@ -141,7 +153,9 @@ static void report_text(const struct session *s, const struct bound_run *r,
 
 static enum proem_status run(struct session *s, struct bound_run *r, struct err *e) {
     TRY(bound_run_open(s, s->p, r, e));
+    r->ready_ms = (now_us() - s->started_us) * 1e-3;
     TRY(bound_run_once(r, e));
+    r->first_run_ms = (now_us() - s->started_us) * 1e-3 - r->ready_ms;
     TRY(write_outputs(s, r, e));
     struct eval_report *reports = NULL;
     if (s->o->check) {

@@ -44,6 +44,7 @@ static enum proem_status split_compiler(struct session *s, const char *cc, const
 
 enum proem_status session_context(struct session *s, const struct cli *o, struct err *e) {
     s->o = o;
+    s->started_us = now_us();
     arena_init(&s->arena, &allocator_default);
     str_init(&s->text, &allocator_default);
     src_files_init(&s->files, &s->arena);
