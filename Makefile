@@ -2,14 +2,16 @@
 #   make            build/proem and the libraries       make install   PREFIX=/usr/local DESTDIR=
 #   make deps       install missing Debian packages     make check     build all, run the tests
 #   make check-asan, check-tsan                         make fuzz      SECONDS=60 for each target
+#   make demo       a layer of a real model: plan, check, times
 #   make lint       layers, format, clang-tidy          make format    rewrite in the project's style
+#   make bench      measure against other libraries (bench/README.md)  BENCH="--section squares"
 
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 SECONDS ?= 60
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all deps check check-asan check-tsan fuzz lint layers format format-check install clean
+.PHONY: all deps demo check check-asan check-tsan fuzz lint layers format format-check install bench clean
 
 all: build/CMakeCache.txt
 	@cmake --build build -j $(JOBS)
@@ -19,6 +21,10 @@ build/CMakeCache.txt:
 
 deps:
 	@tools/deps.sh
+
+demo: deps
+	@$(MAKE) --no-print-directory all >/dev/null
+	@examples/demo/run.sh build/proem build/demo
 
 check: deps
 	@tools/check.sh dev $(JOBS)
@@ -46,6 +52,9 @@ lint: layers format-check
 	@cmake --build --preset dev -j $(JOBS) >/dev/null
 	@git ls-files 'src/*.c' ':!src/gen/c/templates/*' | \
 	    xargs -n 1 -P $(JOBS) clang-tidy -p build/dev --quiet --warnings-as-errors='*'
+
+bench:
+	@bench/run $(BENCH)
 
 install: all
 	@cmake --install build --prefix $(PREFIX)

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that building, testing and linting need and this machine lacks.
+# Installs the Debian packages that building, testing and linting need and this machine lacks, and
+# those named as arguments.
 # Says nothing when all are there. On a system without apt-get it only checks for the tools.
 set -euo pipefail
 
 packages=(gcc libc6-dev clang cmake make pkg-config python3 libjansson-dev libhwloc-dev libzip-dev
     libxxhash-dev libpthreadpool-dev libcmocka-dev libdlpack-dev clang-format clang-tidy
-    libclang-rt-14-dev libopenblas-dev)
+    libclang-rt-14-dev libopenblas-dev "$@")
 
 if ! command -v apt-get >/dev/null; then
     for tool in cc cmake make pkg-config python3; do
