@@ -13,20 +13,46 @@ int tile_lanes(const struct device_desc *d) {
     return d->vector_bits >= 512 ? 16 : d->vector_bits >= 256 ? 8 : 4;
 }
 
-static void register_tile(struct tile *t, const struct device_desc *d, bool wide) {
-    if (d->vector_bits >= 512) {
-        t->mr = 12;
-        t->nv = 2;
-    } else if (d->vector_bits >= 256) {
-        t->mr = 6;
-        t->nv = 2;
-    } else {
-        t->mr = 4;
-        t->nv = 2;
+/* Register tile and blocks by size class; measured medians, ties to the smaller panel. */
+struct shape_tile {
+    int bits;     /* of a vector, at least */
+    int64_t size; /* of the larger of M and N, at most */
+    int mr, nv, kc, nc;
+};
+
+static const struct shape_tile TILES[] = {
+    {512, 256, 14, 2, 512, 64},    {512, 768, 8, 2, 512, 128}, {512, INT64_MAX, 6, 4, 512, 128},
+    {256, 256, 6, 2, 512, 64},     {256, 768, 6, 2, 512, 256}, {256, INT64_MAX, 4, 3, 256, 192},
+    {0, INT64_MAX, 4, 2, 256, 64},
+};
+
+static int64_t padded(int64_t n, int64_t unit) {
+    return (n + unit - 1) / unit * unit;
+}
+
+static void register_tile(struct tile *t, const struct tile_problem *p, const struct device_desc *d,
+                          bool wide) {
+    int64_t size = p->M > p->N ? p->M : p->N;
+    if (p->M < 0 || p->N < 0) size = INT64_MAX;
+    const struct shape_tile *best = &TILES[COUNT_OF(TILES) - 1];
+    for (size_t i = COUNT_OF(TILES); i-- > 0;) {
+        bool ok = d->vector_bits >= TILES[i].bits && size <= TILES[i].size;
+        if (ok && (TILES[i].bits > best->bits || TILES[i].size <= best->size)) best = &TILES[i];
+    }
+    t->mr = best->mr;
+    t->nv = best->nv;
+    t->kc = best->kc;
+    t->nc = best->nc;
+    /* Columns are padded to whole tiles: a narrower tile where that would waste an eighth. */
+    int lanes = tile_lanes(d);
+    int64_t n = t->swap ? p->M : p->N;
+    while (n > 0 && t->nv > 1 && padded(n, (int64_t)t->nv * lanes) - padded(n, lanes) > n / 8) {
+        t->nv--;
+        t->mr = d->vector_bits >= 512 ? (t->nv > 2 ? 8 : 12) : 6;
     }
     if (wide) { /* a vector of 64-bit lanes takes two registers */
         t->nv = 1;
-        t->mr = t->mr == 12 ? 6 : t->mr == 6 ? 4 : 2;
+        t->mr = t->mr >= 12 ? 6 : 4;
     }
 }
 
@@ -47,21 +73,14 @@ struct tile tile_matmul(const struct tile_problem *p, const struct device_desc *
     bool wide = dtype_bits(p->acc) == 64;
     int lanes = tile_lanes(d);
     struct tile t = {.packed = true, .order = "sequential"};
-    register_tile(&t, d, wide);
-    if (p->n_b > 1) { /* accumulators of all right operands share the registers */
-        t.nv = 1;
-        t.mr = t.mr * 2 / (wide ? 2 : 1) / p->n_b;
-        t.mr = t.mr < 1 ? 1 : t.mr > 4 ? t.mr / 2 * 2 : t.mr;
-    }
-    t.mc = 1024;
-    t.kc = 512;
-    t.nc = d->l2 >= (1 << 20) ? 128 : 64;
+    bool few_n = p->N >= 0 && p->N <= FEW_ROWS && (p->M < 0 || p->M > p->N);
+    t.swap = few_n;
+    register_tile(&t, p, d, wide);
+    t.mc = 2048;
     int nr = t.nv * lanes;
     if (t.nc < nr) t.nc = nr;
     t.nc = t.nc / nr * nr;
-    bool few_n = p->N >= 0 && p->N <= FEW_ROWS && (p->M < 0 || p->M > p->N);
     int64_t few = few_n ? p->N : p->M;
-    t.swap = few_n;
     int64_t likely = few < 0 ? p->likely_M : few;
     t.rows = !p->one_order && likely <= FEW_ROWS;
     t.packed = few < 0 || few > FEW_ROWS || p->one_order;

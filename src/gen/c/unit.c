@@ -23,6 +23,20 @@ static const char *embedded_text(const char *name, size_t n) {
     return "";
 }
 
+/* A template's text; a file that it includes is written in its place. */
+static void write_template(const char *file, struct str *out) {
+    static const char include[] = "#include \"";
+    const char *p = embedded_text(file, strlen(file)), *next;
+    while ((next = strstr(p, include)) != NULL) {
+        str_addn(out, p, (size_t)(next - p));
+        next += strlen(include);
+        size_t n = strcspn(next, "\"");
+        str_add(out, embedded_text(next, n));
+        p = next + n + (next[n] == '"');
+    }
+    str_add(out, p);
+}
+
 /* ---- prelude -----------------------------------------------------------------------------------
  */
 
@@ -243,7 +257,7 @@ static enum proem_status write_form(struct writer *w, struct emit *e, const stru
     e->packs = packs->n > 0 && !few_rows ? packs : NULL;
     if (e->packs != NULL) packs_write(e, packs);
     TRY(hooks_write(e, few_rows, &file, w->err));
-    str_add(out, embedded_text(file, strlen(file)));
+    write_template(file, out);
     return PROEM_OK;
 }
 
