@@ -203,6 +203,21 @@ static enum proem_status run_step(struct rt_exec *x, int step, const struct rt_v
                    broken);
 }
 
+/* The bits behind the last element of a sub-byte output are 0: kernels leave what was there. */
+static void clear_unused_bits(struct rt_exec *x, const struct rt_view *views) {
+    const struct rt_program_desc *d = &x->program->desc;
+    for (int b = 0; b < d->n_buffers; b++) {
+        const struct rt_view *v = &views[b];
+        if (d->buffers[b].place != RT_OUTPUT || v->bits >= 8 || x->bytes[b] <= 0) continue;
+        int64_t n = 1; /* modulo 8: more does not matter */
+        for (int i = 0; i < v->rank; i++)
+            n = n * (v->shape[i] % 8) % 8;
+        int used = (int)(n * v->bits % 8);
+        unsigned char *last = (unsigned char *)x->buf[b] + x->bytes[b] - 1;
+        if (used != 0) *last = (unsigned char)(*last & ((1u << used) - 1u));
+    }
+}
+
 enum proem_status rt_exec_run(struct rt_exec *x, const struct rt_view *views,
                               struct rt_fault *fault, struct err *e) {
     if (!x->prepared) return err_set(e, PROEM_INTERNAL, "a run before its sizes are known");
@@ -210,5 +225,6 @@ enum proem_status rt_exec_run(struct rt_exec *x, const struct rt_view *views,
     TRY(check_overlap(x, views, e));
     for (int i = 0; i < x->program->desc.n_steps; i++)
         TRY(run_step(x, i, views, fault, e));
+    clear_unused_bits(x, views);
     return deliver(x, views, e);
 }
