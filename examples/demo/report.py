@@ -18,6 +18,14 @@ def size(path):
     return (DIR / path).stat().st_size / 1e6
 
 
+def what_is_fused(kernel):
+    loads = [v for side in kernel["prologue"].values() for v in side]
+    parts = ["loads: " + " ".join(loads)] if loads else []
+    if kernel["epilogue"]:
+        parts.append("stores: " + " ".join(kernel["epilogue"]))
+    return "; ".join(parts)
+
+
 def plan():
     p = load("plan")
     dims = ", ".join(f"{k} = {v}" for k, v in p["dims"].items())
@@ -25,17 +33,11 @@ def plan():
     print(f"weights: int8 (attention) and 4 bits in groups of 32 (feed-forward): "
           f"{size('minilm.safetensors'):.1f} MB, in f32 {size('original.safetensors'):.1f} MB\n")
     moved = p["bytes"]
-    print("$ proem explain minilm.proem")
+    print("$ proem explain minilm.proem         # kernels, and what is computed in their loads and stores")
     for k in p["kernels"]:
-        loads = [v for side in k["prologue"].values() for v in side]
-        fused = []
-        if loads:
-            fused.append("loads compute " + " ".join(loads))
-        if k["epilogue"]:
-            fused.append(("stores compute " if loads else "computes ") + " ".join(k["epilogue"]))
         kind, name = k["name"].split("_", 1)[1].split("_", 1)
         traffic = (k["reads"] + k["writes"]) / 1e6
-        print(f"  {k['id']:2} {kind:9} {name:10} {traffic:5.2f} MB  {', '.join(fused)}"[:100])
+        print(f"  {k['id']:2} {kind:9} {name:9} {traffic:5.2f} MB  {what_is_fused(k)}".rstrip())
     print(f"  {len(p['kernels'])} kernels move {moved['fused'] / 1e6:.1f} MB; "
           f"a kernel an operator would move {moved['unfused'] / 1e6:.1f} MB\n")
 

@@ -37,8 +37,8 @@ prepare() {
 graph() {
     local name=$1
     shift
-    (cd "$dir" && "$proem" "$@" --json >"$name.json" 2>/dev/null) ||
-        { cd "$dir" && "$proem" "$@" >/dev/null; } # once more, for its message
+    cd "$dir"
+    "$proem" "$@" --json >"$name.json" 2>/dev/null || { "$proem" "$@" || exit; } # for its message
 }
 
 report() {
