@@ -297,8 +297,6 @@ static enum proem_status decide_map(struct decide *d, value_id v) {
     if (st->is_output) return store_map(s, v, "output", "it is an output of the graph");
     if (!any_bit(st->users, s->words, -1)) return PROEM_OK;
     bool free_to_compute = op_is_view(n->op) || n->op == OP_CONST || n->op == OP_DIM;
-    st->rule = "single-use";
-    st->why = "computed once, inside the loads of its consumer";
     if (!free_to_compute && forced_apart(d, v, v))
         return store_map(s, v, s->opt->policy == FUSE_NEVER ? "never" : "forced",
                          "fusing was ruled out by option");

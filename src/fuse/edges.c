@@ -252,6 +252,11 @@ static void explain_edge(struct sched *s, struct plan_edge *e, value_id producer
     bool *seen = ARENA_NEW(s->arena, bool, s->g->values.n);
     int64_t stored = value_bytes(s, producer);
     int64_t inlined = seen != NULL ? leaf_bytes(s, producer, seen) : -1;
+    if (st->rule != NULL && strcmp(st->rule, "recompute") == 0) {
+        e->rule = st->rule;
+        e->why = st->why;
+        return;
+    }
     e->rule = "bytes";
     const char *text = NULL;
     if (stored >= 0 && inlined >= 0)

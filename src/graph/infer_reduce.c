@@ -24,11 +24,18 @@ static void drop_axes(const struct infer *x, struct type *t) {
     t->rank = rank;
 }
 
-/* No element, no extreme: PyTorch's amax, argmax and topk refuse too. */
+/* No element, no extreme: PyTorch's amax, argmax and topk refuse too. A symbolic dim is looked at when
+ * the graph runs. What lowering makes of a softmax may be empty: nothing reads its maximum. */
 static enum proem_status not_empty(const struct infer *x, int axis) {
     int64_t d;
     const struct value *v = infer_in(x, 0);
-    if (!sx_is_const(x->g->sx, v->dims[axis], &d) || d > 0) return PROEM_OK;
+    if (x->at != NULL && x->at->origin != 0) return PROEM_OK;
+    if (!sx_is_const(x->g->sx, v->dims[axis], &d)) {
+        sx one = sx_const(x->g->sx, 1);
+        if (dims_le(x->g, one, v->dims[axis])) return PROEM_OK;
+        return graph_check_dims(x->g, x->at, DIM_LE, one, v->dims[axis]);
+    }
+    if (d > 0) return PROEM_OK;
     return infer_fail(x, "dimension %d of %s is 0: there is no element to choose", axis,
                       label(x->g, x->in[0]));
 }
