@@ -64,7 +64,7 @@ static bool same_attrs(const struct attrs *a, const struct attrs *b) {
 static enum proem_status verify_types(struct graph *g, const struct node *n, struct err *e) {
     struct err inner;
     err_clear(&inner);
-    struct place at = {.line = n->line, .col = n->col, .err = &inner};
+    struct place at = {.line = n->line, .col = n->col, .origin = n->origin, .err = &inner};
     struct attrs a = n->attrs;
     int most = signature_max_inputs(n->op), least = signature_min_inputs(n->op);
     if (n->n_in < least || (most >= 0 && n->n_in != most))
@@ -89,7 +89,7 @@ static enum proem_status verify_types(struct graph *g, const struct node *n, str
 static enum proem_status verify_hooks(struct graph *g, const struct node *n, struct err *e) {
     struct err inner;
     err_clear(&inner);
-    struct place at = {.line = n->line, .col = n->col, .err = &inner};
+    struct place at = {.line = n->line, .col = n->col, .origin = n->origin, .err = &inner};
     if (n->hooks == NULL) return PROEM_OK;
     if (n->op != OP_ATTENTION) return bad(e, g, n, "it has hooks and is no attention");
     if (hooks_check(g, &at, n->hooks) != PROEM_OK) return bad(e, g, n, inner.text);
