@@ -4,6 +4,7 @@
  */
 #include "gen/c/hooks.h"
 
+#include "gen/c/fetch.h"
 #include "gen/c/packs.h"
 
 #include <string.h>
@@ -45,9 +46,9 @@ static void prologue(struct emit *e, const char *missing) {
     str_add(e->out, "    (void)g, (void)z, (void)m, (void)n, (void)k, (void)cnt;\n");
 }
 
-static bool begin(struct emit *e, int stage, struct str *body) {
+static void begin(struct emit *e, int stage, struct str *body) {
     str_init(body, e->out->alloc);
-    return emit_begin(e, stage, body);
+    emit_begin(e, stage, body);
 }
 
 static void row_struct(struct emit *e, const char *extra) {
@@ -75,7 +76,7 @@ static void row_init(struct emit *e, const char *params, const char *missing) {
 static void value_function(struct emit *e, const char *name, fn_id f, const char *lane,
                            const char *params, const char *missing) {
     struct str body;
-    if (!begin(e, STAGE_VALUE, &body)) return;
+    begin(e, STAGE_VALUE, &body);
     const char *v = emit_value(e, f);
     str_printf(e->out, "static inline %s %s_%s(%s)\n{\n", lane, e->prefix, name, params);
     prologue(e, missing);
@@ -89,7 +90,7 @@ static void value_function(struct emit *e, const char *name, fn_id f, const char
 static void store_function(struct emit *e, const char *name, const char *params,
                            const char *missing, bool per_row) {
     struct str body;
-    if (!begin(e, STAGE_VALUE, &body)) return;
+    begin(e, STAGE_VALUE, &body);
     for (size_t i = 0; i < e->k->stores.n; i++) {
         if (e->k->stores.at[i].per_row == per_row) emit_store(e, &e->k->stores.at[i]);
     }
@@ -213,6 +214,8 @@ static void matmul_constants(struct emit *e, bool rows, const struct operand *a,
     define_int(e, "MM_MR", rows ? t->rows_mr : t->mr);
     if (e->packs != NULL) define_int(e, "MM_PACKS", e->packs->n);
     if (rows) return;
+    if (fetch_needed(e, t->swap ? k->n : k->m, t->swap ? k->m : k->n))
+        define_int(e, "MM_C_FETCH", 1);
     define_int(e, "MM_NV", t->nv);
     define_int(e, "MM_MC", t->mc);
     define_int(e, "MM_KC", t->kc);
@@ -246,6 +249,9 @@ static void matmul_store(struct emit *e) {
     for (int i = 0; i < k->n_b; i++)
         str_printf(&params, ", %s acc%d", acc_lane(k->acc), i);
     store_function(e, "c_store", str_text(&params), "k", false);
+    sx row = swap ? k->n : k->m;
+    if (fetch_needed(e, row, along))
+        fetch_write(e, row, along, swap ? "n" : "m", swap ? "m" : "n");
     str_free(&params);
 }
 
@@ -442,7 +448,7 @@ static void step_function(struct emit *e, int levels, bool along) {
     str_init(&whole, e->out->alloc);
     for (int level = 0; level < levels; level++) {
         struct str body;
-        if (!begin(e, STAGE_VALUE, &body)) continue;
+        begin(e, STAGE_VALUE, &body);
         for (int i = 0; i < e->k->n_pass; i++) {
             if (e->k->pass[i].level == level) step_pass(e, i, along, &body);
         }
@@ -642,34 +648,32 @@ static void check_loop(struct emit *e, const struct plan_check *c, int number) {
     space.z = space.m = space.k = 0;
     space.n = c->n;
     e->k = &space;
-    emit_hook(e, arena_printf(e->arena, "check%d", number), c->n, c->n, true, NULL, 0, false);
+    emit_hook(e, TEXT(e, "check%d", number), c->n, c->n, true, NULL, 0, false);
     struct str body;
-    if (begin(e, STAGE_VALUE, &body)) {
-        const char *v = emit_value(e, c->f);
-        str_printf(e->out,
-                   "static int %s_check%d(const struct pk_args *g, struct pk_fault *f)\n{\n",
-                   e->prefix, number);
-        str_add(e->out, "    const pk_i64 z = 0, m = 0, k = 0, count = ");
-        emit_sx(e, c->N, false, e->out);
-        str_add(e->out, ", bound = ");
-        emit_sx(e, c->bound, false, e->out);
-        str_add(e->out,
-                ";\n    pk_i64 last = 0;\n    (void)z, (void)m, (void)k, (void)bound, (void)last;\n"
-                "    for (pk_i64 n = 0; n < count; n += PK_W) {\n"
-                "    const int cnt = count - n < PK_W ? (int)(count - n) : PK_W;\n");
-        str_add(e->out, str_text(&body));
-        str_printf(e->out,
-                   "    for (int l = 0; l < cnt; l++) {\n        const pk_i64 x = (pk_i64)%s[l];\n"
-                   "        if (",
-                   v);
-        check_test(e, c, e->out);
-        str_printf(
-            e->out,
-            ") {\n            f->check = %d;\n            f->index = n + l;\n            f->value "
-            "= x;\n            f->bound = bound;\n            return 1;\n        }\n        last "
-            "= x;\n    }\n    }\n    return 0;\n}\n\n",
-            number);
-    }
+    begin(e, STAGE_VALUE, &body);
+    const char *v = emit_value(e, c->f);
+    str_printf(e->out, "static int %s_check%d(const struct pk_args *g, struct pk_fault *f)\n{\n",
+               e->prefix, number);
+    str_add(e->out, "    const pk_i64 z = 0, m = 0, k = 0, count = ");
+    emit_sx(e, c->N, false, e->out);
+    str_add(e->out, ", bound = ");
+    emit_sx(e, c->bound, false, e->out);
+    str_add(e->out,
+            ";\n    pk_i64 last = 0;\n    (void)z, (void)m, (void)k, (void)bound, (void)last;\n"
+            "    for (pk_i64 n = 0; n < count; n += PK_W) {\n"
+            "    const int cnt = count - n < PK_W ? (int)(count - n) : PK_W;\n");
+    str_add(e->out, str_text(&body));
+    str_printf(e->out,
+               "    for (int l = 0; l < cnt; l++) {\n        const pk_i64 x = (pk_i64)%s[l];\n"
+               "        if (",
+               v);
+    check_test(e, c, e->out);
+    str_printf(
+        e->out,
+        ") {\n            f->check = %d;\n            f->index = n + l;\n            f->value "
+        "= x;\n            f->bound = bound;\n            return 1;\n        }\n        last "
+        "= x;\n    }\n    }\n    return 0;\n}\n\n",
+        number);
     str_free(&body);
     e->k = old;
 }
