@@ -59,19 +59,19 @@ def times():
     blas_us, error = map(float, (DIR / "openblas.txt").read_text().split())
     fused = b["median_us"]
     threads = b["threads"]
-    print(f"{'median time of a run, ' + str(threads) + ' thread' + 's' * (threads != 1):<46}"
-          f"{'ms':>8}{'':4}fused is")
+    title = f"median time of a run, {threads} thread{'s' * (threads != 1)}"
+    print(f"{title:<46}{'ms':>8}    fused is")
     rows = [
         (f"proem, fused ({b['kernels']} kernels)", fused),
         (f"proem, --fuse never ({b['unfused_kernels']} kernels)", b["unfused_us"]),
         ("f32 weights, OpenBLAS, operator by operator", blas_us),
     ]
     for name, us in rows:
-        faster = f"{us / fused:6.2f} times as fast" if us is not fused else ""
-        print(f"  {name:<44}{us / 1e3:8.2f}    {faster}".rstrip())
+        faster = "" if us is fused else f"    {us / fused:6.2f} times as fast"
+        print(f"  {name:<44}{us / 1e3:8.2f}{faster}")
     print("from the command's start to the first kernel")
-    print(f"  {'nothing cached (C compiler: ' + format(cold['passes_ms']['compile'], '.0f') + ' ms)':<44}"
-          f"{cold['ready_ms']:8.0f}")
+    compiler = f"nothing cached (C compiler: {cold['passes_ms']['compile']:.0f} ms)"
+    print(f"  {compiler:<44}{cold['ready_ms']:8.0f}")
     print(f"  {'kernels in the cache':<44}{warm:8.1f}")
     print(f"distance from the f32 model (what small weights cost): {100 * error:.1f} %")
 
