@@ -229,12 +229,6 @@ enum proem_status variant_plan(struct variant *v, struct subject *s, enum precis
     return v->status;
 }
 
-static void mark_read(void *user, fn_id f) {
-    struct variant *v = user;
-    const struct fn_node *n = fn_get(v->plan.fns, f);
-    if (n->kind == FN_LOAD) v->plan.stored[n->tensor] = true;
-}
-
 struct link {
     struct variant *v;
     struct arena *a;
@@ -269,21 +263,6 @@ static enum proem_status link_buffers(struct link *l, struct err *e) {
     return PROEM_OK;
 }
 
-/* The buffers that an operand's fns read, by a scratch copy of the plan's `stored`. */
-static enum proem_status link_operand(struct link *l, const fn_id *f, int n, struct rt_operand *out,
-                                      struct err *e) {
-    struct variant probe = *l->v;
-    int *at = ARENA_NEW(l->a, int, l->n_buffers);
-    probe.plan.stored = ARENA_NEW(l->a, bool, l->g->values.n);
-    if (at == NULL || probe.plan.stored == NULL) return err_nomem(e);
-    for (int i = 0; i < n; i++)
-        fn_walk(probe.plan.fns, f[i], mark_read, &probe);
-    out->buffers = at;
-    for (value_id v = 1; v < l->g->values.n; v++)
-        if (probe.plan.stored[v]) at[out->n++] = l->buffer[v];
-    return PROEM_OK;
-}
-
 static enum proem_status link_step(struct link *l, const struct gen_kernel *gk,
                                    const struct pk_kernel *pk, struct rt_step *step,
                                    struct err *e) {
@@ -296,13 +275,17 @@ static enum proem_status link_step(struct link *l, const struct gen_kernel *gk,
                            gk->name, graph_value(l->g, gk->args[i])->name);
     }
     *step = (struct rt_step){.kernel = pk, .n_args = gk->n_args, .args = args};
-    const struct kernel *k = gk->kernel;
-    if (pk->operands == 0 || pk->operands != k->prepack[0] + k->prepack[1]) return PROEM_OK;
+    if (pk->operands == 0 || pk->operands != gk->n_operands) return PROEM_OK;
     struct rt_operand *o = ARENA_NEW(l->a, struct rt_operand, pk->operands);
     if (o == NULL) return err_nomem(e);
-    int n = 0;
-    if (k->prepack[1]) TRY(link_operand(l, k->b, k->n_b, &o[n++], e));
-    if (k->prepack[0]) TRY(link_operand(l, &k->a, 1, &o[n++], e));
+    for (int i = 0; i < pk->operands; i++) {
+        const struct gen_operand *from = &gk->operands[i];
+        int *at = ARENA_NEW(l->a, int, from->n + 1);
+        if (at == NULL) return err_nomem(e);
+        for (int j = 0; j < from->n; j++)
+            at[j] = l->buffer[from->constants[j]];
+        o[i] = (struct rt_operand){from->n, at};
+    }
     step->operands = o;
     return PROEM_OK;
 }
