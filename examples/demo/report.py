@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What the demo prints: report.py DIR plan|check|times, from the results that run.sh left in DIR."""
+"""What the demo prints, from the results that run.sh left in DIR: report.py DIR plan|check|times."""
 
 import json
 import statistics
@@ -33,7 +33,7 @@ def plan():
     print(f"weights: int8 (attention) and 4 bits in groups of 32 (feed-forward): "
           f"{size('minilm.safetensors'):.1f} MB, in f32 {size('original.safetensors'):.1f} MB\n")
     moved = p["bytes"]
-    print("$ proem explain minilm.proem         # kernels, and what is computed in their loads and stores")
+    print("$ proem explain minilm.proem     # and what is computed in the kernels' loads and stores")
     for k in p["kernels"]:
         kind, name = k["name"].split("_", 1)[1].split("_", 1)
         traffic = (k["reads"] + k["writes"]) / 1e6
