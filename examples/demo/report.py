@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What the demo prints, from the results that run.sh left in DIR: report.py DIR plan|check|times."""
+"""What the demo prints, from the results that run.sh left in DIR.
+
+report.py DIR plan|check|times
+"""
 
 import json
 import statistics
@@ -33,7 +36,7 @@ def plan():
     print(f"weights: int8 (attention) and 4 bits in groups of 32 (feed-forward): "
           f"{size('minilm.safetensors'):.1f} MB, in f32 {size('original.safetensors'):.1f} MB\n")
     moved = p["bytes"]
-    print("$ proem explain minilm.proem     # and what is computed in the kernels' loads and stores")
+    print("$ proem explain minilm.proem     # and what runs in kernels' loads and stores")
     for k in p["kernels"]:
         kind, name = k["name"].split("_", 1)[1].split("_", 1)
         traffic = (k["reads"] + k["writes"]) / 1e6
@@ -44,7 +47,7 @@ def plan():
 
 def check():
     c = load("check")
-    print("$ proem run minilm.proem --check     # against the interpreter, operator by operator")
+    print("$ proem run minilm.proem --check   # against the interpreter, operator by operator")
     for o in c["outputs"]:
         shape = ", ".join(map(str, o["shape"]))
         print(f"  {o['name']}: {o['dtype']}[{shape}]  {o['checked']} values checked, "
