@@ -1,321 +1,222 @@
 /* SPDX-License-Identifier: MIT
- * bd_parse and bd_shrink (benchdnn_parse.h): one line of benchdnn's matmul options, as described in
- * oneDNN's tests/benchdnn/doc, becomes a problem.
- *
- * A tensor's place in memory is an order of its dims and how much longer than the dim each is
- * stored: a tag gives the order alone, strides give both (sorted; ratios of neighbours are the
- * stored lengths). Dims of size 1 have no place: their strides mean nothing.
+ * One line of benchdnn's options to a struct problem. Options that only choose an implementation
+ * (fpmath, runtime dims, precomputed reductions) change no value that the check could see and are
+ * passed over.
  */
-#include "benchdnn_parse.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TOKEN 256
+#include "benchdnn.h"
 
-static bool fail(char *why, size_t room, const char *what, const char *text) {
-    snprintf(why, room, "%s%s%.60s", what, text[0] != '\0' ? " " : "", text);
-    return false;
-}
-
-/* The part of *at up to `sep` into out; *at moves past it, to NULL at the end. */
-static bool next_part(const char **at, char sep, char out[TOKEN]) {
-    if (*at == NULL) return false;
-    const char *end = strchr(*at, sep);
-    size_t n = end != NULL ? (size_t)(end - *at) : strlen(*at);
-    if (n >= TOKEN) n = TOKEN - 1;
-    memcpy(out, *at, n);
+static void copy(char *out, size_t size, const char *s, size_t n) {
+    if (n >= size) n = size - 1;
+    memcpy(out, s, n);
     out[n] = '\0';
-    *at = end != NULL ? end + 1 : NULL;
-    return true;
 }
 
-static bool parse_dtype(const char *s, enum dtype *d) {
-    static const struct {
-        const char *name;
-        enum dtype d;
-    } table[] = {{"f32", DT_F32},
-                 {"f16", DT_F16},
-                 {"bf16", DT_BF16},
-                 {"f64", DT_F64},
-                 {"f8_e4m3", DT_F8E4M3FN},
-                 {"f8_e5m2", DT_F8E5M2},
-                 {"f4_e2m1", DT_F4E2M1FN},
-                 {"e8m0", DT_E8M0},
-                 {"s32", DT_I32},
-                 {"s8", DT_I8},
-                 {"u8", DT_U8},
-                 {"s4", DT_I4},
-                 {"u4", DT_U4}};
-    for (size_t i = 0; i < COUNT_OF(table); i++) {
-        if (strcmp(s, table[i].name) != 0) continue;
-        *d = table[i].d;
-        return true;
+static void leave_out(struct problem *p, const char *why) {
+    if (p->left_out[0] == '\0') snprintf(p->left_out, sizeof p->left_out, "%s", why);
+}
+
+/* The graph's name of a dtype. */
+static void dtype_word(struct problem *p, const char *s, size_t n, char *out, size_t size) {
+    static const char *const map[][2] = {{"f64", "f64"},
+                                         {"f32", "f32"},
+                                         {"f16", "f16"},
+                                         {"bf16", "bf16"},
+                                         {"s32", "i32"},
+                                         {"s8", "i8"},
+                                         {"u8", "u8"},
+                                         {"s4", "i4"},
+                                         {"u4", "u4"},
+                                         {"e8m0", "e8m0"},
+                                         {"f8_e4m3", "f8e4m3fn"},
+                                         {"f8_e5m2", "f8e5m2"},
+                                         {"f4_e2m1", "f4e2m1fn"}};
+    for (size_t i = 0; i < COUNT_OF(map); i++) {
+        if (strlen(map[i][0]) != n || strncmp(map[i][0], s, n) != 0) continue;
+        snprintf(out, size, "%s", map[i][1]);
+        return;
     }
-    return false;
+    snprintf(out, size, "f32");
+    leave_out(p, "a dtype that the graphs lack");
 }
 
-/* "3x4x5": how many numbers, or -1. */
-static int parse_dims(const char *s, int64_t *out, int max) {
-    int n = 0;
-    char part[TOKEN];
-    while (next_part(&s, 'x', part)) {
-        char *end = NULL;
-        long long v = strtoll(part, &end, 10);
-        if (n == max || end == part || *end != '\0' || v < 0) return -1;
-        out[n++] = v;
+/* Numbers between `x`; the count. */
+static int numbers(const char *s, size_t n, int64_t *out, int max) {
+    int count = 0;
+    const char *end = s + n;
+    while (s < end && count < max) {
+        char *next = NULL;
+        out[count++] = strtoll(s, &next, 10);
+        s = next;
+        if (s < end && *s == 'x')
+            s++;
+        else
+            break;
     }
-    return n;
+    return count;
 }
 
-static bool parse_problem(const char *s, struct bd_problem *p) {
-    char part[TOKEN];
-    int rank[2] = {0, 0};
-    for (int i = 0; i < 2; i++) {
-        if (!next_part(&s, ':', part)) return false;
-        rank[i] = parse_dims(part, p->dims[i], BD_RANK);
-    }
-    if (s != NULL || rank[0] < 2 || rank[0] != rank[1]) return false;
-    int r = p->rank = rank[0];
-    if (p->dims[BD_SRC][r - 1] != p->dims[BD_WEI][r - 2]) return false;
-    for (int i = 0; i < r - 2; i++) {
-        int64_t a = p->dims[BD_SRC][i], b = p->dims[BD_WEI][i];
-        if (a != b && a != 1 && b != 1) return false;
-        p->dims[BD_DST][i] = a > b ? a : b;
-    }
-    p->dims[BD_DST][r - 2] = p->dims[BD_SRC][r - 2];
-    p->dims[BD_DST][r - 1] = p->dims[BD_WEI][r - 1];
-    return true;
-}
-
-/* ---- layouts --------------------------------------------------------------------------------- */
-
-static void layout_plain(struct bd_layout *l) {
-    *l = (struct bd_layout){.step = 1};
-    for (int i = 0; i < BD_RANK; i++)
-        l->order[i] = i;
-}
-
-static bool layout_tag(const char *tag, int rank, struct bd_layout *l) {
-    layout_plain(l);
-    if (strcmp(tag, "abx") == 0 || strcmp(tag, "any") == 0) return true;
-    if ((int)strlen(tag) != rank) return false;
-    unsigned seen = 0;
-    for (int i = 0; i < rank; i++) {
-        int d = tag[i] - 'a';
-        if (d < 0 || d >= rank || (seen >> d & 1) != 0) return false;
-        seen |= 1u << d;
-        l->order[i] = d;
-    }
-    return true;
-}
-
-static bool layout_strides(const char *s, int rank, const int64_t *dims, struct bd_layout *l) {
-    int64_t stride[BD_RANK];
-    layout_plain(l);
-    if (parse_dims(s, stride, BD_RANK) != rank) return false;
-    for (int i = 1; i < rank; i++) { /* those of size 1 go outermost */
-        for (int j = i; j > 0; j--) {
-            int a = l->order[j - 1], b = l->order[j];
-            bool swap = dims[a] != 1 && (dims[b] == 1 || stride[b] > stride[a]);
-            if (!swap) break;
-            l->order[j - 1] = b;
-            l->order[j] = a;
-        }
-    }
-    int last = l->order[rank - 1];
-    l->step = dims[last] == 1 ? 1 : stride[last];
-    for (int i = 1; i < rank; i++) {
-        int a = l->order[i - 1], b = l->order[i];
-        if (dims[a] == 1) continue;
-        if (stride[b] < 1 || stride[a] % stride[b] != 0) return false;
-        l->pad[b] = stride[a] / stride[b] - dims[b];
-        if (l->pad[b] < 0) return false;
-    }
-    return l->step >= 1;
-}
-
-/* ---- attributes ------------------------------------------------------------------------------ */
-
-static bool parse_quant(const char *s, struct bd_quant set[3], enum dtype dtype) {
-    char part[TOKEN], field[6][TOKEN];
-    while (next_part(&s, '+', part)) {
-        const char *f = part;
-        int n = 0;
-        while (n < 6 && next_part(&f, ':', field[n]))
-            n++;
-        int t = strcmp(field[0], "src") == 0   ? BD_SRC
-                : strcmp(field[0], "wei") == 0 ? BD_WEI
-                : strcmp(field[0], "dst") == 0 ? BD_DST
-                                               : -1;
-        if (t < 0 || n < 2) return false;
-        struct bd_quant *q = &set[t];
-        q->dtype = dtype;
-        int at = 2;
-        if (strcmp(field[1], "common") == 0 || strcmp(field[1], "host_scalar") == 0) {
-            q->policy = BD_COMMON;
-            q->value = n > 2 ? strtod(field[2], NULL) : 1;
-            at = 3;
-        } else if (strcmp(field[1], "per_oc") == 0) {
-            q->policy = BD_PER_OC;
-        } else if (strcmp(field[1], "per_tensor") == 0 || strcmp(field[1], "per_ocic") == 0) {
-            q->policy = BD_GROUPED;
-        } else if (strcmp(field[1], "mx") == 0 || strcmp(field[1], "dynamic_fp") == 0) {
-            q->policy = BD_MX;
-        } else {
-            return false;
-        }
-        if (n > at && !parse_dtype(field[at], &q->dtype)) return false;
-        q->group[0] = q->group[1] = 1;
-        if (n > at + 1 && parse_dims(field[at + 1], q->group, 2) != 2) return false;
-        if (n > at + 2 || q->group[0] < 1 || q->group[1] < 1) return false;
-    }
-    return true;
-}
-
-static bool parse_post(const char *s, struct bd_post *o) {
-    static const char *const binary[] = {"add", "sub", "mul", "div", "max", "min",
-                                         "eq",  "ne",  "lt",  "le",  "gt",  "ge"};
-    static const char *const eltwise[] = {
-        "relu",    "tanh",  "logistic", "gelu_erf",  "gelu_tanh", "elu",    "clip",
-        "clip_v2", "abs",   "sqrt",     "exp",       "log",       "square", "linear",
-        "pow",     "swish", "mish",     "hardswish", "soft_relu", "round",  "hardsigmoid"};
-    char part[TOKEN];
-    if (!next_part(&s, ':', part) || strlen(part) >= sizeof o->name) return false;
-    *o = (struct bd_post){.kind = BD_ELTWISE};
-    snprintf(o->name, sizeof o->name, "%.15s", part);
-    bool known = false;
-    for (size_t i = 0; i < COUNT_OF(eltwise); i++)
-        known = known || strcmp(part, eltwise[i]) == 0;
-    if (strcmp(part, "sum") == 0) o->kind = BD_SUM;
-    if (strcmp(part, "prelu") == 0) o->kind = BD_PRELU;
-    if (strcmp(part, "select") == 0) o->kind = BD_SELECT;
-    for (size_t i = 0; i < COUNT_OF(binary); i++)
-        if (strcmp(part, binary[i]) == 0) o->kind = BD_BINARY;
-    if (!known && o->kind == BD_ELTWISE) return false;
-    if (o->kind == BD_PRELU) return s == NULL;
-    if (o->kind == BD_BINARY || o->kind == BD_SELECT) {
-        char sep = o->kind == BD_SELECT ? '.' : ':';
-        if (!next_part(&s, sep, part) || !parse_dtype(part, &o->dtype)) return false;
-        if (!next_part(&s, sep, part)) return false;
-        o->per_oc = strcmp(part, "per_oc") == 0;
-        return s == NULL && (o->per_oc || strcmp(part, "common") == 0);
-    }
-    while (o->n_args < 2 && next_part(&s, ':', part))
-        o->arg[o->n_args++] = strtod(part, NULL);
-    return s == NULL;
-}
-
-static bool parse_posts(const char *s, struct bd_problem *p) {
-    char part[TOKEN];
-    while (next_part(&s, '+', part))
-        if (p->n_posts == BD_POSTS || !parse_post(part, &p->post[p->n_posts++])) return false;
-    return true;
-}
-
-static bool parse_fpmath(const char *s, struct bd_problem *p) {
-    char part[TOKEN];
-    if (!next_part(&s, ':', part)) return false;
-    p->math_ints = s != NULL && strcmp(s, "true") == 0;
-    if (strcmp(part, "strict") == 0 || strcmp(part, "tf32") == 0) return true;
-    return parse_dtype(part, &p->math);
-}
-
-/* ---- lines ----------------------------------------------------------------------------------- */
-
-struct texts { /* what can be read only when the dims are known */
-    char tag[3][TOKEN];
-    char strides[3][TOKEN];
+/* Fields of s up to `end`, cut at c. */
+struct field {
+    const char *at;
+    size_t n;
 };
-
-static bool parse_option(const char *o, const char *v, struct bd_problem *p, struct texts *t) {
-    if (strcmp(o, "--reset") == 0) return true;
-    if (v == NULL) return false;
-    if (strcmp(o, "--dt") == 0) {
-        char part[TOKEN];
-        for (int i = 0; i < 3; i++)
-            if (!next_part(&v, ':', part) || !parse_dtype(part, &p->dtype[i])) return false;
-        return v == NULL;
+static int fields(const char *s, size_t n, char c, struct field *out, int max) {
+    int count = 0;
+    while (count < max) {
+        const char *cut = memchr(s, c, n);
+        size_t len = cut != NULL ? (size_t)(cut - s) : n;
+        out[count++] = (struct field){s, len};
+        if (cut == NULL) break;
+        s += len + 1;
+        n -= len + 1;
     }
-    static const char *const tag[] = {"--stag", "--wtag", "--dtag"};
-    for (int i = 0; i < 3; i++)
-        if (strcmp(o, tag[i]) == 0) return snprintf(t->tag[i], TOKEN, "%s", v) < TOKEN;
-    if (strcmp(o, "--strides") == 0) {
-        for (int i = 0; i < 3; i++)
-            if (!next_part(&v, ':', t->strides[i])) return false;
-        return v == NULL;
-    }
-    if (strcmp(o, "--attr-scales") == 0) return parse_quant(v, p->scale, DT_F32);
-    if (strcmp(o, "--attr-zero-points") == 0) return parse_quant(v, p->zero, DT_I32);
-    if (strcmp(o, "--attr-post-ops") == 0) return parse_posts(v, p);
-    if (strcmp(o, "--attr-fpmath") == 0) return parse_fpmath(v, p);
-    if (strcmp(o, "--bia-dt") == 0) return p->has_bias = parse_dtype(v, &p->bias);
-    if (strcmp(o, "--bia_mask") == 0) {
-        p->bias_mask = (unsigned)strtoul(v, NULL, 10);
-        return true;
-    }
-    /* How a library gets there, not what it computes: sums that zero points need, and dims that are
-     * known only when it runs. */
-    return strcmp(o, "--attr-precomputed-reductions") == 0 ||
-           strcmp(o, "--runtime_dims_masks") == 0;
+    return count;
 }
 
-bool bd_parse(const char *line, struct bd_problem *p, char *why, size_t room) {
-    struct texts t;
-    memset(&t, 0, sizeof t);
-    *p = (struct bd_problem){.math = DT_F32};
-    bool found = false;
-    const char *at = line;
-    char word[TOKEN];
-    while (next_part(&at, ' ', word)) {
-        if (word[0] == '\0') continue;
-        if (word[0] != '-') {
-            if (found || !parse_problem(word, p)) return fail(why, room, "problem", word);
-            found = true;
-            continue;
+static bool is(struct field f, const char *word) {
+    return strlen(word) == f.n && strncmp(f.at, word, f.n) == 0;
+}
+
+static void read_quant(struct problem *p, const char *s, size_t n, struct quant *q) {
+    struct field part[4];
+    int parts = fields(s, n, '+', part, 4);
+    for (int i = 0; i < parts; i++) {
+        struct field f[6];
+        int count = fields(part[i].at, part[i].n, ':', f, 6);
+        int arg = is(f[0], "src") ? SRC : is(f[0], "wei") ? WEI : DST;
+        if (count < 2) continue;
+        struct quant *to = &q[arg];
+        to->on = true;
+        copy(to->policy, sizeof to->policy, f[1].at, f[1].n);
+        snprintf(to->dtype, sizeof to->dtype, "%s", q == p->scale ? "f32" : "i32");
+        for (int k = 2; k < count; k++) {
+            int64_t g[2];
+            bool digit =
+                f[k].n > 0 && (f[k].at[0] == '-' || (f[k].at[0] >= '0' && f[k].at[0] <= '9'));
+            if (!digit)
+                dtype_word(p, f[k].at, f[k].n, to->dtype, sizeof to->dtype);
+            else if (memchr(f[k].at, 'x', f[k].n) != NULL && numbers(f[k].at, f[k].n, g, 2) == 2)
+                memcpy(to->group, g, sizeof g);
         }
-        char *v = strchr(word, '=');
-        if (v != NULL) *v++ = '\0';
-        if (!parse_option(word, v, p, &t)) return fail(why, room, "option", word);
     }
-    if (!found) return fail(why, room, "no problem", "");
-    for (int i = 0; i < 3; i++) {
-        struct bd_layout *l = &p->layout[i];
-        const char *tag = t.tag[i][0] != '\0' ? t.tag[i] : "abx";
-        if (!layout_tag(tag, p->rank, l)) return fail(why, room, "tag", tag);
-        if (t.strides[i][0] != '\0' && !layout_strides(t.strides[i], p->rank, p->dims[i], l))
-            return fail(why, room, "strides that overlap or are no multiples:", t.strides[i]);
+}
+
+static void read_post_ops(struct problem *p, const char *s, size_t n) {
+    struct field part[MAX_POST_OPS];
+    int parts = fields(s, n, '+', part, MAX_POST_OPS);
+    for (int i = 0; i < parts; i++) {
+        struct field f[5];
+        int count = fields(part[i].at, part[i].n, ':', f, 5);
+        struct post_op *op = &p->op[p->n_ops++];
+        copy(op->kind, sizeof op->kind, f[0].at, f[0].n);
+        op->n_args = 0;
+        for (int k = 1; k < count; k++) {
+            struct field sub[3]; /* select:s32.per_oc */
+            bool number = memchr("-.0123456789", f[k].at[0], 13) != NULL;
+            int subs = number ? 1 : fields(f[k].at, f[k].n, '.', sub, 3);
+            if (number) sub[0] = f[k];
+            for (int j = 0; j < subs && op->n_args < 4; j++)
+                copy(op->arg[op->n_args++], sizeof op->arg[0], sub[j].at, sub[j].n);
+        }
     }
+}
+
+static bool value_of(const char *word, size_t n, const char *name, const char **v, size_t *len) {
+    size_t k = strlen(name);
+    if (n < k + 3 || strncmp(word, "--", 2) != 0 || strncmp(word + 2, name, k) != 0 ||
+        word[2 + k] != '=')
+        return false;
+    *v = word + k + 3;
+    *len = n - k - 3;
     return true;
 }
 
-/* ---- smaller --------------------------------------------------------------------------------- */
-
-static int64_t smaller(int64_t d, int64_t unit, int64_t limit) {
-    return d <= limit ? d : limit - unit + (d - limit) % unit + (d % unit == 0 ? unit : 0);
+static void read_option(struct problem *p, const char *w, size_t n) {
+    const char *v;
+    size_t len;
+    struct field f[3];
+    static const char *const tags[] = {"stag", "wtag", "dtag"};
+    for (int i = 0; i < 3; i++)
+        if (value_of(w, n, tags[i], &v, &len)) copy(p->tag[i], sizeof p->tag[i], v, len);
+    if (value_of(w, n, "dt", &v, &len)) {
+        int count = fields(v, len, ':', f, 3);
+        for (int i = 0; i < 3; i++)
+            dtype_word(p, f[i < count ? i : 0].at, f[i < count ? i : 0].n, p->dt[i],
+                       sizeof p->dt[i]);
+    } else if (value_of(w, n, "strides", &v, &len)) {
+        int count = fields(v, len, ':', f, 3);
+        for (int i = 0; i < count; i++)
+            if (f[i].n > 0) p->n_strides[i] = numbers(f[i].at, f[i].n, p->strides[i], MAX_DIMS);
+    } else if (value_of(w, n, "attr-scales", &v, &len)) {
+        read_quant(p, v, len, p->scale);
+    } else if (value_of(w, n, "attr-zero-points", &v, &len)) {
+        read_quant(p, v, len, p->zero);
+    } else if (value_of(w, n, "attr-post-ops", &v, &len)) {
+        read_post_ops(p, v, len);
+    } else if (value_of(w, n, "bia-dt", &v, &len)) {
+        dtype_word(p, v, len, p->bias, sizeof p->bias);
+    } else if (value_of(w, n, "bia_mask", &v, &len)) {
+        p->bias_mask = strtoll(v, NULL, 10);
+    } else if (value_of(w, n, "attr-dropout", &v, &len)) {
+        leave_out(p, "dropout (values of a random generator)");
+    } else if (value_of(w, n, "encoding", &v, &len)) {
+        leave_out(p, "sparse encoding");
+    } else if (value_of(w, n, "attr-rounding-mode", &v, &len)) {
+        leave_out(p, "stochastic rounding");
+    }
 }
 
-void bd_shrink(struct bd_problem *p) {
-    int r = p->rank;
-    int64_t unit = 64;
-    for (int t = 0; t < 2; t++) { /* groups are powers of two */
-        const struct bd_quant *q[] = {&p->scale[t], &p->zero[t]};
-        for (int i = 0; i < 2; i++) {
-            int64_t g = q[i]->policy == BD_GROUPED ? q[i]->group[t == BD_SRC ? 1 : 0] : 1;
-            if (g > unit) unit = g;
+static bool read_sizes(struct problem *p, const char *w, size_t n) {
+    struct field f[2];
+    if (fields(w, n, ':', f, 2) != 2) return false;
+    int a = numbers(f[0].at, f[0].n, p->dims[SRC], MAX_DIMS);
+    int b = numbers(f[1].at, f[1].n, p->dims[WEI], MAX_DIMS);
+    if (a != b || a < 2) return false;
+    p->rank = a;
+    for (int i = 0; i < a - 2; i++) {
+        int64_t x = p->dims[SRC][i], y = p->dims[WEI][i];
+        p->dims[DST][i] = x == 1 ? y : x;
+    }
+    p->dims[DST][a - 2] = p->dims[SRC][a - 2];
+    p->dims[DST][a - 1] = p->dims[WEI][a - 1];
+    return p->dims[SRC][a - 1] == p->dims[WEI][a - 2];
+}
+
+bool problem_parse(const char *line, struct problem *p) {
+    memset(p, 0, sizeof *p);
+    p->bias_mask = -1;
+    bool sizes = false;
+    for (const char *w = line; *w != '\0';) {
+        size_t n = strcspn(w, " \t\r\n");
+        if (n > 2 && strncmp(w, "--", 2) == 0)
+            read_option(p, w, n);
+        else if (n > 0)
+            sizes = read_sizes(p, w, n);
+        w += n;
+        w += strspn(w, " \t\r\n");
+    }
+    return sizes;
+}
+
+static int64_t smaller(int64_t d, int64_t limit) {
+    if (d <= limit) return d;
+    int64_t base = limit / 64 * 64;
+    return base < 64 ? limit : base - 64 + (d % 64 == 0 ? 64 : d % 64);
+}
+
+void problem_shrink(struct problem *p, int64_t limit) {
+    bool changed = false;
+    for (int t = 0; t < 3; t++) {
+        for (int i = 0; i < p->rank; i++) {
+            int64_t d = smaller(p->dims[t][i], i < p->rank - 2 ? 3 : limit);
+            changed = changed || d != p->dims[t][i];
+            p->dims[t][i] = d;
         }
     }
-    int64_t k = smaller(p->dims[BD_SRC][r - 1], unit, unit < 128 ? 128 : unit);
-    int64_t m = smaller(p->dims[BD_SRC][r - 2], 32, 64),
-            n = smaller(p->dims[BD_WEI][r - 1], 64, 96);
-    p->dims[BD_SRC][r - 1] = p->dims[BD_WEI][r - 2] = k;
-    p->dims[BD_SRC][r - 2] = p->dims[BD_DST][r - 2] = m;
-    p->dims[BD_WEI][r - 1] = p->dims[BD_DST][r - 1] = n;
-    for (int t = 0; t < 3; t++) {
-        for (int i = 0; i < r - 2; i++)
-            if (p->dims[t][i] > 3) p->dims[t][i] = 3;
-        for (int i = 0; i < r; i++)
-            if (p->layout[t].pad[i] > 24) p->layout[t].pad[i] = 8 + p->layout[t].pad[i] % 16;
-    }
+    for (int t = 0; t < 3 && changed; t++)
+        p->n_strides[t] = 0; /* they belong to the true sizes */
 }
