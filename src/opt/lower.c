@@ -154,11 +154,11 @@ value_id lower_softmax_of(struct lower *l, value_id x, int axis, value_id *lse) 
     }
     value_id e = lw_1(l, OP_EXP, lw_2(l, OP_SUB, x, m));
     value_id s = lw_reduce(l, OP_SUM, e, axis);
-    value_id p = lw_2(l, OP_DIV, e, s);
-    if (lse == NULL) return p;
+    if (lse == NULL) return lw_2(l, OP_DIV, e, s);
     *lse = lw_2(l, OP_ADD, m, lw_1(l, OP_LOG, s));
+    /* An empty row has e = 0 everywhere: any divisor but 0 will do. */
     value_id empty = lw_2(l, OP_EQ, s, lw_const(l, d, 0.0));
-    return lw_where(l, empty, lw_const(l, d, 0.0), p);
+    return lw_2(l, OP_DIV, e, lw_where(l, empty, lw_const(l, d, 1.0), s));
 }
 
 static value_id lower_log_softmax(struct lower *l, value_id x, int axis) {

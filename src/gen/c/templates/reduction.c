@@ -73,10 +73,18 @@ RD_INLINE void RD(level)(const struct pk_args *g, struct RD(c_row) *r, int level
     RD(acc_init)(&a);
     for (; k + PK_W <= K; k += PK_W) RD(step)(g, r, &a, level, z, k, PK_W);
     if (k < K) RD(step)(g, r, &a, level, z, k, (int)(K - k));
-    for (int h = PK_W / 2; h > 0; h /= 2) {
-        RD(rotate)(&b, &a, h);
-        RD(combine)(&a, &b, level);
-    }
+#if PK_W > 8
+    RD(rotate)(&b, &a, 8);
+    RD(combine)(&a, &b, level);
+#endif
+#if PK_W > 4
+    RD(rotate)(&b, &a, 4);
+    RD(combine)(&a, &b, level);
+#endif
+    RD(rotate)(&b, &a, 2);
+    RD(combine)(&a, &b, level);
+    RD(rotate)(&b, &a, 1);
+    RD(combine)(&a, &b, level);
     RD(finish)(g, r, &a, level, z, 1);
 }
 
