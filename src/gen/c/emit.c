@@ -195,9 +195,20 @@ static void field_visit(void *user, fn_id f) {
     emit_deps(w->e, f, field_visit, &sub);
 }
 
-bool emit_hook(struct emit *e, const char *hook, sx vec, sx inner, bool aligned, const fn_id *roots,
+bool emit_prepare(struct emit *e) {
+    e->n_fns = fn_count(e->fns);
+    e->field = ARENA_NEW(e->arena, bool, e->n_fns);
+    e->stage = ARENA_NEW(e->arena, int, e->n_fns);
+    e->number = ARENA_NEW(e->arena, unsigned, e->n_fns + 1);
+    e->have = ARENA_NEW(e->arena, bool, e->n_fns);
+    e->seen = ARENA_NEW(e->arena, bool, e->n_fns);
+    return e->field != NULL && e->stage != NULL && e->number != NULL && e->have != NULL &&
+           e->seen != NULL;
+}
+
+void emit_hook(struct emit *e, const char *hook, sx vec, sx inner, bool aligned, const fn_id *roots,
                int n_roots, bool has_row) {
-    uint32_t n = fn_count(e->fns);
+    uint32_t n = e->n_fns;
     e->hook = hook;
     e->vec = vec;
     e->inner = inner;
@@ -209,16 +220,14 @@ bool emit_hook(struct emit *e, const char *hook, sx vec, sx inner, bool aligned,
         e->group_at =
             sx_add(e->sp, sx_mul(e->sp, number, sx_const(e->sp, e->group)), e->group_rest);
     }
-    e->field = ARENA_NEW(e->arena, bool, n);
-    e->stage = ARENA_NEW(e->arena, int, n);
-    bool *seen = ARENA_NEW(e->arena, bool, n);
-    e->number = ARENA_NEW(e->arena, unsigned, n + 1);
-    if (e->field == NULL || e->stage == NULL || seen == NULL || e->number == NULL) return false;
+    memset(e->field, 0, n * sizeof *e->field);
+    memset(e->stage, 0, n * sizeof *e->stage);
+    memset(e->number, 0, (n + 1) * sizeof *e->number);
+    memset(e->seen, 0, n * sizeof *e->seen);
     for (int i = 0; i < n_roots && has_row; i++) {
-        struct field_walk w = {e, seen, STAGE_VALUE};
+        struct field_walk w = {e, e->seen, STAGE_VALUE};
         if (roots[i] != 0) field_visit(&w, roots[i]);
     }
-    return true;
 }
 
 /* A node's number in the names of the hook at hand: in the order in which they are written, so that
@@ -230,7 +239,7 @@ static unsigned number(struct emit *e, fn_id f) {
 
 void emit_fields(struct emit *e, bool of_group, struct str *out) {
     bool any = false;
-    for (fn_id f = 1; f < fn_count(e->fns); f++) {
+    for (fn_id f = 1; f < e->n_fns; f++) {
         if (!e->field[f] || (emit_stage_of(e, f) == STAGE_GROUP) != of_group) continue;
         str_printf(out, "    %s v%u;\n", lane_name(fn_get(e->fns, f)->dtype), number(e, f));
         any = true;
@@ -240,6 +249,11 @@ void emit_fields(struct emit *e, bool of_group, struct str *out) {
 
 /* ---- functions ---------------------------------------------------------------------------------
  */
+
+const char *emit_part(const struct emit *e, const struct str *part) {
+    if (part->failed) e->out->failed = true;
+    return str_text(part);
+}
 
 static const char *numbered(struct emit *e, const char *name, unsigned a) {
     const char *t = arena_printf(e->arena, "%s%u", name, a);
@@ -264,11 +278,10 @@ static void need(void *user, fn_id f) {
     emit_define(e, f);
 }
 
-bool emit_begin(struct emit *e, int stage, struct str *body) {
+void emit_begin(struct emit *e, int stage, struct str *body) {
     e->now = stage;
     e->body = body;
-    e->have = ARENA_NEW(e->arena, bool, fn_count(e->fns));
-    return e->have != NULL;
+    memset(e->have, 0, e->n_fns * sizeof *e->have);
 }
 
 const char *emit_value(struct emit *e, fn_id f) {
@@ -277,8 +290,8 @@ const char *emit_value(struct emit *e, fn_id f) {
 }
 
 void emit_stage(struct emit *e, int stage, struct str *body) {
-    if (!emit_begin(e, stage, body)) return;
-    for (fn_id f = 1; f < fn_count(e->fns); f++) {
+    emit_begin(e, stage, body);
+    for (fn_id f = 1; f < e->n_fns; f++) {
         if (!e->field[f] || emit_stage_of(e, f) != stage) continue;
         if (fn_get(e->fns, f)->kind == FN_ACC) {
             str_printf(body, "    r->v%u = r->acc%d;\n", number(e, f), fn_get(e->fns, f)->acc);
@@ -421,9 +434,9 @@ static void define_blend(struct emit *e, fn_id f, const struct fn_node *n, const
 
 /* One side of a select as a block that returns its value. */
 static void select_side(struct emit *e, fn_id f, const char *condition) {
-    bool *have = e->have, *fresh = ARENA_NEW(e->arena, bool, fn_count(e->fns));
+    bool *have = e->have, *fresh = ARENA_NEW(e->arena, bool, e->n_fns);
     if (fresh == NULL) return;
-    memcpy(fresh, have, fn_count(e->fns) * sizeof *fresh);
+    memcpy(fresh, have, e->n_fns * sizeof *fresh);
     e->have = fresh;
     str_printf(e->body, "    if (%s) {\n", condition);
     const char *v = emit_value(e, f);
@@ -442,6 +455,8 @@ static void select_function(struct emit *e, fn_id f, const struct fn_node *n, co
     const char *lane = lane_name(n->dtype);
     struct str body;
     struct emit sub = *e;
+    sub.have = ARENA_NEW(e->arena, bool, e->n_fns);
+    if (sub.have == NULL) return;
     str_init(&body, e->out->alloc);
     emit_begin(&sub, e->now, &body);
     struct dep_walk w = {&sub, need, &sub};
@@ -477,7 +492,7 @@ static void select_function(struct emit *e, fn_id f, const struct fn_node *n, co
     }
     e->selects = sub.selects;
     str_printf(e->out, "static %s %s(%s)\n{\n%s}\n\n", lane, name, emit_params(&sub),
-               str_text(&body));
+               emit_part(e, &body));
     (void)f;
     str_free(&body);
 }

@@ -30,8 +30,8 @@ struct emit {
     const char *prefix; /* of the kernel's C names */
     const int *slot;    /* pk_args.buf index by value, -1 */
     int W;
-    sx q;            /* stands for vec / W when lanes are looked at one by one */
-    struct str *out; /* where whole functions go */
+    sx q;                      /* stands for vec / W when lanes are looked at one by one */
+    struct str *out;           /* where whole functions go */
     const struct packs *packs; /* constants laid out once that this hook reads, or NULL */
     /* the hook at hand */
     const char *hook; /* a, b0, c, .. */
@@ -51,14 +51,18 @@ struct emit {
     int now;    /* its stage */
     bool *have; /* nodes with a local variable */
     struct str *body;
-    int selects; /* counter for names */
+    int selects;    /* counter for names */
+    uint32_t n_fns; /* entries of the arrays by node */
+    bool *seen;     /* scratch of emit_hook */
 };
 
 const char *lane_name(enum dtype d);   /* vf32 .. of the lanes that hold d */
 const char *scalar_name(enum dtype d); /* float .. */
 
+/* Once for each kernel, before its first hook; false: no memory. */
+bool emit_prepare(struct emit *e);
 /* Start a hook whose roots are given: finds stages and fields. */
-bool emit_hook(struct emit *e, const char *hook, sx vec, sx inner, bool aligned, const fn_id *roots,
+void emit_hook(struct emit *e, const char *hook, sx vec, sx inner, bool aligned, const fn_id *roots,
                int n_roots, bool has_row);
 /* The fields of the row structure, or of the group structure, one a line. */
 void emit_fields(struct emit *e, bool of_group, struct str *out);
@@ -68,10 +72,12 @@ int emit_group_size(struct emit *e, fn_id f, sx inner, int unit);
 /* Compute all fields of a stage into `r->` (body text). */
 void emit_stage(struct emit *e, int stage, struct str *body);
 /* Begin a function body of a stage; then emit_value gives the text of a root's lanes. */
-bool emit_begin(struct emit *e, int stage, struct str *body);
+void emit_begin(struct emit *e, int stage, struct str *body);
 const char *emit_value(struct emit *e, fn_id f);
 /* Store statements of a result, after emit_begin. */
 void emit_store(struct emit *e, const struct kernel_store *st);
+/* Text put together apart; if memory ran out on the way, e->out fails as well. */
+const char *emit_part(const struct emit *e, const struct str *part);
 /* The parameter list and argument list that all functions of hooks share. */
 const char *emit_params(const struct emit *e);
 

@@ -26,7 +26,7 @@ static void shape(struct emit *e, const char *const *names, const sx *extents, i
     for (int i = 0; i < n; i++)
         str_printf(e->out, "%s%s", i > 0 ? ", " : "", names[i]);
     str_printf(e->out,
-               "; };\nstatic inline struct %s_shape %s_get_shape(const struct pk_args *g)\n{\n"
+               "; };\nPK_I struct %s_shape %s_get_shape(const struct pk_args *g)\n{\n"
                "    struct %s_shape s;\n    (void)g;\n",
                e->prefix, e->prefix, e->prefix);
     for (int i = 0; i < n; i++) {
@@ -62,12 +62,12 @@ static void row_init(struct emit *e, const char *params, const char *missing) {
     struct str body;
     str_init(&body, e->out->alloc);
     emit_stage(e, STAGE_ROW, &body);
-    str_printf(e->out, "static inline struct %s_%s_row %s_%s_row_init(%s)\n{\n", e->prefix, e->hook,
+    str_printf(e->out, "PK_I struct %s_%s_row %s_%s_row_init(%s)\n{\n", e->prefix, e->hook,
                e->prefix, e->hook, params);
     prologue(e, missing);
     str_printf(e->out, "    struct %s_%s_row row = {0}, *r = &row;\n    (void)r;\n", e->prefix,
                e->hook);
-    str_add(e->out, str_text(&body));
+    str_add(e->out, emit_part(e, &body));
     str_add(e->out, "    return row;\n}\n\n");
     str_free(&body);
 }
@@ -78,10 +78,10 @@ static void value_function(struct emit *e, const char *name, fn_id f, const char
     struct str body;
     begin(e, STAGE_VALUE, &body);
     const char *v = emit_value(e, f);
-    str_printf(e->out, "static inline %s %s_%s(%s)\n{\n", lane, e->prefix, name, params);
+    str_printf(e->out, "PK_I %s %s_%s(%s)\n{\n", lane, e->prefix, name, params);
     prologue(e, missing);
     if (e->has_row) str_add(e->out, "    (void)r;\n");
-    str_add(e->out, str_text(&body));
+    str_add(e->out, emit_part(e, &body));
     str_printf(e->out, "    return (%s)%s;\n}\n\n", lane, v);
     str_free(&body);
 }
@@ -94,10 +94,10 @@ static void store_function(struct emit *e, const char *name, const char *params,
     for (size_t i = 0; i < e->k->stores.n; i++) {
         if (e->k->stores.at[i].per_row == per_row) emit_store(e, &e->k->stores.at[i]);
     }
-    str_printf(e->out, "static inline void %s_%s(%s)\n{\n", e->prefix, name, params);
+    str_printf(e->out, "PK_I void %s_%s(%s)\n{\n", e->prefix, name, params);
     prologue(e, missing);
     if (e->has_row) str_add(e->out, "    (void)r;\n");
-    str_add(e->out, str_text(&body));
+    str_add(e->out, emit_part(e, &body));
     str_add(e->out, "}\n\n");
     str_free(&body);
 }
@@ -137,13 +137,13 @@ static void group_hook(struct emit *e, const char *hook, const char *o, const ch
     emit_stage(e, STAGE_GROUP, &body);
     str_printf(
         e->out,
-        "static inline struct %s_%s_group %s_%s_group_init(const struct pk_args *g, const struct "
+        "PK_I struct %s_%s_group %s_%s_group_init(const struct pk_args *g, const struct "
         "%s_%s_row *r, pk_i64 z, pk_i64 %s, pk_i64 k, int cnt)\n{\n",
         e->prefix, hook, e->prefix, hook, e->prefix, hook, o);
     prologue(e, missing);
     str_printf(e->out, "    struct %s_%s_group group = {0}, *q = &group;\n    (void)q, (void)r;\n",
                e->prefix, hook);
-    str_add(e->out, str_text(&body));
+    str_add(e->out, emit_part(e, &body));
     str_add(e->out, "    return group;\n}\n\n");
     str_free(&body);
 }
@@ -248,10 +248,9 @@ static void matmul_store(struct emit *e) {
         e->prefix, swap ? "n" : "m", swap ? "m" : "n");
     for (int i = 0; i < k->n_b; i++)
         str_printf(&params, ", %s acc%d", acc_lane(k->acc), i);
-    store_function(e, "c_store", str_text(&params), "k", false);
+    store_function(e, "c_store", emit_part(e, &params), "k", false);
     sx row = swap ? k->n : k->m;
-    if (fetch_needed(e, row, along))
-        fetch_write(e, row, along, swap ? "n" : "m", swap ? "m" : "n");
+    if (fetch_needed(e, row, along)) fetch_write(e, row, along, swap ? "n" : "m", swap ? "m" : "n");
     str_free(&params);
 }
 
@@ -371,7 +370,7 @@ static void acc_struct(struct emit *e) {
         str_printf(e->out, "    %s a%d;\n", lane_name(k->pass[i].acc), i);
         if (is_arg(k->pass[i].op)) str_printf(e->out, "    vi64 at%d;\n", i);
     }
-    str_printf(e->out, "};\n\nstatic inline void %s_acc_init(struct %s_acc *a)\n{\n", e->prefix,
+    str_printf(e->out, "};\n\nPK_I void %s_acc_init(struct %s_acc *a)\n{\n", e->prefix,
                e->prefix);
     for (int i = 0; i < k->n_pass; i++) {
         str_printf(e->out, "    a->a%d = ", i);
@@ -387,7 +386,7 @@ static void combine_functions(struct emit *e) {
     const struct kernel *k = e->k;
     str_printf(
         e->out,
-        "static inline void %s_combine(struct %s_acc *a, const struct %s_acc *b, int level)\n{\n",
+        "PK_I void %s_combine(struct %s_acc *a, const struct %s_acc *b, int level)\n{\n",
         e->prefix, e->prefix, e->prefix);
     for (int i = 0; i < k->n_pass; i++) {
         const char *xs = arena_printf(e->arena, "b->a%d", i);
@@ -398,7 +397,7 @@ static void combine_functions(struct emit *e) {
     }
     str_printf(
         e->out,
-        "}\n\nstatic inline void %s_rotate(struct %s_acc *to, const struct %s_acc *a, int by)\n{\n",
+        "}\n\nPK_I void %s_rotate(struct %s_acc *to, const struct %s_acc *a, int by)\n{\n",
         e->prefix, e->prefix, e->prefix);
     for (int i = 0; i < k->n_pass; i++) {
         str_printf(e->out, "    to->a%d = pk_rotate_%s(a->a%d, by);\n", i,
@@ -452,13 +451,13 @@ static void step_function(struct emit *e, int levels, bool along) {
         for (int i = 0; i < e->k->n_pass; i++) {
             if (e->k->pass[i].level == level) step_pass(e, i, along, &body);
         }
-        str_printf(&whole, "    if (level == %d) {\n%s    }\n", level, str_text(&body));
+        str_printf(&whole, "    if (level == %d) {\n%s    }\n", level, emit_part(e, &body));
         str_free(&body);
     }
-    str_printf(e->out, "static inline void %s_step(%s)\n{\n", e->prefix, str_text(&params));
+    str_printf(e->out, "PK_I void %s_step(%s)\n{\n", e->prefix, emit_part(e, &params));
     prologue(e, "mn");
     str_add(e->out, "    (void)r, (void)a, (void)level;\n");
-    str_add(e->out, str_text(&whole));
+    str_add(e->out, emit_part(e, &whole));
     str_add(e->out, "}\n\n");
     str_free(&whole);
     str_free(&params);
@@ -485,12 +484,12 @@ static void finish_function(struct emit *e, int levels, bool along) {
     }
     str_printf(
         e->out,
-        "static inline void %s_finish(const struct pk_args *g, struct %s_c_row *r, const struct "
+        "PK_I void %s_finish(const struct pk_args *g, struct %s_c_row *r, const struct "
         "%s_acc *a, int level, pk_i64 z, int cnt)\n{\n",
         e->prefix, e->prefix, e->prefix);
     prologue(e, "mnk");
     str_add(e->out, "    (void)a, (void)level;\n");
-    str_add(e->out, str_text(&whole));
+    str_add(e->out, emit_part(e, &whole));
     str_add(e->out, "}\n\n");
     str_free(&whole);
 }
@@ -503,18 +502,18 @@ static void reduction_row(struct emit *e) {
         str_printf(&fields, "    %s acc%d;\n",
                    is_arg(k->pass[i].op) ? "vi64" : lane_name(k->pass[i].acc), i);
     }
-    row_struct(e, str_text(&fields));
+    row_struct(e, emit_part(e, &fields));
     str_free(&fields);
     str_init(&body, e->out->alloc);
     emit_stage(e, STAGE_ROW, &body);
     str_printf(
         e->out,
-        "static inline void %s_row_init(const struct pk_args *g, struct %s_c_row *r, pk_i64 z, "
+        "PK_I void %s_row_init(const struct pk_args *g, struct %s_c_row *r, pk_i64 z, "
         "int cnt)\n{\n",
         e->prefix, e->prefix);
     prologue(e, "mnk");
     str_add(e->out, "    (void)r;\n");
-    str_add(e->out, str_text(&body));
+    str_add(e->out, emit_part(e, &body));
     str_add(e->out, "}\n\n");
     str_free(&body);
 }
@@ -662,7 +661,7 @@ static void check_loop(struct emit *e, const struct plan_check *c, int number) {
             ";\n    pk_i64 last = 0;\n    (void)z, (void)m, (void)k, (void)bound, (void)last;\n"
             "    for (pk_i64 n = 0; n < count; n += PK_W) {\n"
             "    const int cnt = count - n < PK_W ? (int)(count - n) : PK_W;\n");
-    str_add(e->out, str_text(&body));
+    str_add(e->out, emit_part(e, &body));
     str_printf(e->out,
                "    for (int l = 0; l < cnt; l++) {\n        const pk_i64 x = (pk_i64)%s[l];\n"
                "        if (",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * See packs.h. The layout depends on the tensor's shape alone, so a packed form serves every launch.
+ * See packs.h. The layout depends on the tensor's shape alone, so a packed form serves every
+ * launch.
  */
 #include "gen/c/packs.h"
 
@@ -82,8 +83,10 @@ void packs_index(struct emit *e, const struct packs *p, int i, struct str *out) 
     }
     str_printf(out, "%s / PK_W) * ", p->o);
     emit_sx(e, groups_of(e, p, i), false, out);
-    if (p->at[i].group > 1) str_printf(out, " + k / %d) * PK_W", p->at[i].group);
-    else str_add(out, " + k) * PK_W");
+    if (p->at[i].group > 1)
+        str_printf(out, " + k / %d) * PK_W", p->at[i].group);
+    else
+        str_add(out, " + k) * PK_W");
 }
 
 static void write_bytes(struct emit *e, const struct packs *p) {
@@ -92,8 +95,8 @@ static void write_bytes(struct emit *e, const struct packs *p) {
                "    pk_i64 count = 0;\n    int bits = 8;\n    (void)g;\n    switch (operand) {\n",
                e->prefix);
     for (int i = 0; i < p->n; i++) {
-        sx count = sx_mul(e->sp, groups_of(e, p, i),
-                          sx_ceil_div(e->sp, p->N, sx_const(e->sp, e->W)));
+        sx count =
+            sx_mul(e->sp, groups_of(e, p, i), sx_ceil_div(e->sp, p->N, sx_const(e->sp, e->W)));
         if (p->at[i].by_z) count = sx_mul(e->sp, count, p->Z);
         str_printf(e->out, "    case %d: bits = %d; count = ", i,
                    dtype_bits(fn_get(e->fns, p->at[i].load)->dtype));
@@ -123,12 +126,13 @@ static void write_leaf(struct emit *e, const struct packs *p, int i) {
     struct str body;
     emit_hook(e, "pack", p->outer, p->outer, true, NULL, 0, false);
     str_init(&body, e->out->alloc);
-    if (!emit_begin(e, STAGE_VALUE, &body)) return;
+    emit_begin(e, STAGE_VALUE, &body);
     const char *v = emit_value(e, p->at[i].load);
     str_printf(e->out, "    case %d:\n    for (pk_i64 part = 0; part < ", i);
     emit_sx(e, groups_of(e, p, i), false, e->out);
-    str_printf(e->out, "; part++) {\n    const pk_i64 k = part * %d;\n    (void)k;\n%s    pk_st_%s(dst, ",
-               p->at[i].group, str_text(&body), dtype_name(n->dtype));
+    str_printf(e->out,
+               "; part++) {\n    const pk_i64 k = part * %d;\n    (void)k;\n%s    pk_st_%s(dst, ",
+               p->at[i].group, emit_part(e, &body), dtype_name(n->dtype));
     packs_index(e, p, i, e->out);
     str_printf(e->out, ", %s);\n    }\n    break;\n", v);
     str_free(&body);
@@ -139,17 +143,20 @@ void packs_write(struct emit *e, const struct packs *p) {
     e->packs = NULL; /* what is laid out is read from where it lies */
     write_bytes(e, p);
     write_tasks(e, p);
-    str_printf(e->out,
-               "static void %s_pack(const struct pk_args *g, int operand, pk_i64 task, void *dst)\n{\n"
-               "    const pk_i64 columns = ",
-               e->prefix);
+    str_printf(
+        e->out,
+        "static void %s_pack(const struct pk_args *g, int operand, pk_i64 task, void *dst)\n{\n"
+        "    const pk_i64 columns = ",
+        e->prefix);
     emit_sx(e, p->N, false, e->out);
-    str_printf(e->out,
-               ", blocks = (columns + PK_W - 1) / PK_W;\n    const pk_i64 z = task / blocks, %s = task "
-               "%% blocks * PK_W, %s = 0;\n    const int cnt = columns - %s < PK_W ? (int)(columns - %s) "
-               ": PK_W;\n    (void)z, (void)m, (void)n;\n    switch (operand) {\n",
-               p->o, p->o[0] == 'n' ? "m" : "n", p->o, p->o);
-    for (int i = 0; i < p->n; i++) write_leaf(e, p, i);
+    str_printf(
+        e->out,
+        ", blocks = (columns + PK_W - 1) / PK_W;\n    const pk_i64 z = task / blocks, %s = task "
+        "%% blocks * PK_W, %s = 0;\n    const int cnt = columns - %s < PK_W ? (int)(columns - %s) "
+        ": PK_W;\n    (void)z, (void)m, (void)n;\n    switch (operand) {\n",
+        p->o, p->o[0] == 'n' ? "m" : "n", p->o, p->o);
+    for (int i = 0; i < p->n; i++)
+        write_leaf(e, p, i);
     str_add(e->out, "    default: break;\n    }\n}\n\n");
     e->packs = old;
 }

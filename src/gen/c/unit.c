@@ -282,6 +282,7 @@ static enum proem_status write_kernel(struct writer *w, struct kernel *k, struct
                      .out = out};
     e.W = tile_lanes(w->device);
     e.q = sx_var(g->sx, "q", 0);
+    if (!emit_prepare(&e)) return err_nomem(w->err);
     struct packs packs;
     TRY(pack_operands(w, &e, k, gk, &packs));
     if (gk->n_checks > 0) TRY(hooks_checks(&e, w->err));
