@@ -1,6 +1,7 @@
 # The everyday commands; the build itself is CMake's (CMakeLists.txt, CMakePresets.json).
 #   make            build/proem and the libraries       make install   PREFIX=/usr/local DESTDIR=
 #   make deps       install missing Debian packages     make check     build all, run the tests
+#   make test-graphs N=5000 SEED=1      random graphs   make test-benchdnn FILE=..  oneDNN's problems
 #   make check-asan, check-tsan                         make fuzz      SECONDS=60 for each target
 #   make demo       a layer of a real model: plan, check, times
 #   make lint       layers, format, clang-tidy          make format    rewrite in the project's style
@@ -11,7 +12,7 @@ PREFIX ?= /usr/local
 SECONDS ?= 60
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all deps demo check check-asan check-tsan fuzz lint layers format format-check install bench clean
+.PHONY: all test-graphs test-benchdnn deps demo check check-asan check-tsan fuzz lint layers format format-check install bench clean
 
 all: build/CMakeCache.txt
 	@cmake --build build -j $(JOBS)
@@ -37,6 +38,19 @@ check-tsan: deps
 
 fuzz: deps
 	@tools/fuzz.sh $(SECONDS) $(JOBS)
+
+# The large drivers; the last line is `N passed, N failed, N skipped`.
+N ?=
+SEED ?= 1
+FILE ?= ../shared/data/benchdnn-matmul.txt
+
+test-graphs: deps
+	@cmake --preset dev >/dev/null && cmake --build --preset dev -j $(JOBS) --target graphs >/dev/null
+	@build/dev/tests/graphs $(if $(N),N=$(N)) SEED=$(SEED) JOBS=$(JOBS)
+
+test-benchdnn: deps
+	@cmake --preset dev >/dev/null && cmake --build --preset dev -j $(JOBS) --target benchdnn >/dev/null
+	@build/dev/tests/benchdnn FILE=$(FILE) $(if $(N),N=$(N)) SEED=$(SEED) JOBS=$(JOBS)
 
 layers:
 	@tools/check-layers.sh

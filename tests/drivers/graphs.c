@@ -92,22 +92,6 @@ static bool make_item(const struct graphs *t, int i, struct random_graph *g, str
     return !text->failed;
 }
 
-/* Symbols that the text no longer has cannot be bound. */
-static int used_symbols(const struct random_graph *g, const char *text, struct dim_value *out) {
-    int n = 0;
-    const char *end = strstr(text, ") {");
-    for (int i = 0; i < g->n_symbols; i++) {
-        const char *p = text;
-        bool used = false;
-        while ((p = strstr(p, g->symbol[i].name)) != NULL && end != NULL) {
-            used = used || p[-1] == '[' || p[-1] == ' ' || p[-1] == '*' || p[-1] == '(';
-            p++;
-        }
-        if (used) out[n++] = g->symbol[i];
-    }
-    return n;
-}
-
 static void batch_body(void *user, int first, int count, volatile int *at, struct outcome *out) {
     struct graphs *t = user;
     struct random_graph *g = malloc((size_t)count * sizeof *g);
@@ -122,7 +106,7 @@ static void batch_body(void *user, int first, int count, volatile int *at, struc
         str_init(&text[i], &allocator_default);
         if (!make_item(t, first + i, &g[i], &text[i], &items[first + i])) exit(3);
         items[first + i].dims = dims[i];
-        items[first + i].n_dims = used_symbols(&g[i], str_text(&text[i]), dims[i]);
+        items[first + i].n_dims = random_graph_symbols(&g[i], str_text(&text[i]), dims[i]);
     }
     struct rig_options ro = rig_options(&t->o);
     if (rig_open(&t->rig, &ro, &e) != PROEM_OK) {
@@ -182,7 +166,7 @@ static bool reduced_fails(void *user, const char *text) {
     struct dim_value dims[3];
     r->s.item.text = text;
     r->s.item.dims = dims;
-    r->s.item.n_dims = used_symbols(r->g, text, dims);
+    r->s.item.n_dims = random_graph_symbols(r->g, text, dims);
     struct outcome o = check_single(&r->s);
     if (o.state != OUTCOME_FAILED || strncmp(o.text, "open", 4) == 0) return false;
     r->last = o;

@@ -239,6 +239,21 @@ void random_graph_print(const struct random_graph *r, const struct reduction *d,
     str_add(out, "\n}\n");
 }
 
+int random_graph_symbols(const struct random_graph *g, const char *text, struct dim_value *out) {
+    int n = 0;
+    const char *end = strstr(text, ") {");
+    for (int i = 0; i < g->n_symbols; i++) {
+        const char *p = text;
+        bool used = false;
+        while ((p = strstr(p, g->symbol[i].name)) != NULL && end != NULL) {
+            used = used || p[-1] == '[' || p[-1] == ' ' || p[-1] == '*' || p[-1] == '(';
+            p++;
+        }
+        if (used) out[n++] = g->symbol[i];
+    }
+    return n;
+}
+
 /* ---- reduction ------------------------------------------------------------------------------- */
 
 static bool still_fails(const struct random_graph *r, const struct reduction *d, fails_fn fails,

@@ -67,6 +67,8 @@ struct reduction {
     bool as_param[MAX_VALUES];
 };
 void random_graph_print(const struct random_graph *r, const struct reduction *d, struct str *out);
+/* The symbols that the text has, with their values (others cannot be bound); their number. */
+int random_graph_symbols(const struct random_graph *r, const char *text, struct dim_value *out);
 
 /* Make *d as small as possible while `fails` stays true for the printed text. */
 typedef bool (*fails_fn)(void *user, const char *text);
