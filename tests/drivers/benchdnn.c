@@ -3,9 +3,9 @@
  *          [CC=gcc] [OPT=] [PLAN=0]
  *
  * Matmul problems of oneDNN's benchdnn, each as a graph, run fused and held against the reference.
- * N lines are drawn by SEED; ROWS rows of each result are checked (0: all). SHRINK bounds sizes.
- * Problems without a dynamic scale must become one kernel. PLAN=1 plans only. Lines that are left
- * out are counted by reason. The last line is `N passed, N failed, N skipped`.
+ * N lines are drawn by SEED; ROWS rows of each result are checked (0: all). SHRINK bounds sizes (1:
+ * by a default). Problems without a dynamic scale must become one kernel. PLAN=1 plans only. Lines
+ * that are left out are counted by reason. The last line is `N passed, N failed, N skipped`.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +13,8 @@
 
 #include "benchdnn.h"
 #include "suite.h"
+
+#define SMALL 160 /* SHRINK=1 */
 
 struct settings {
     const char *file, *cc, *opt;
@@ -138,7 +140,7 @@ static void make_graphs(struct bench *b) {
         struct str s;
         str_init(&s, &allocator_default);
         bool ok = problem_parse(b->line[i], &p);
-        if (ok && b->o.shrink > 0) problem_shrink(&p, b->o.shrink);
+        if (ok && b->o.shrink > 0) problem_shrink(&p, b->o.shrink > 1 ? b->o.shrink : SMALL);
         if (ok)
             ok = problem_graph(&p, &s);
         else
@@ -154,7 +156,8 @@ static void make_graphs(struct bench *b) {
             b->number[kept] = b->number[i];
             b->item[kept] = (struct suite_item){.text = b->text[kept],
                                                 .seed = (uint64_t)b->number[i],
-                                                .fill = i % 2 ? FILL_SMALL : FILL_TENTH,
+                                                .fill = FILL_RANDOM,
+                                                .prepare = problem_inputs,
                                                 .rows = b->o.rows,
                                                 .min_kernels = 1,
                                                 .max_kernels = dynamic ? 0 : 1,

@@ -3,8 +3,8 @@
  * plus bias, post-ops in order, in f32; the result divided by its scale, plus its zero point,
  * rounded and saturated. Integers whose scales do not change along k are multiplied as integers.
  *
- * A tag or strides give the order of dims in memory: the parameter has that order, with the padding
- * cut off by slices, and a permute gives the problem's. Results are compact; their order is kept.
+ * A parameter has the order of dims in memory and its padding, which slices cut off; a permute
+ * gives the problem's order. Results have their order, without padding.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,93 +47,51 @@ static bool is_scalar(const struct quant *q) {
     return strcmp(quant_kind(q), "scalar") == 0;
 }
 
-/* ---- memory order ---------------------------------------------------------------------------- */
+/* ---- places in memory ------------------------------------------------------------------------ */
 
-/* order[i]: the dim at place i in memory; extent[i]: elements there, padding included. */
-static bool memory_order(struct problem *p, int arg, int *order, int64_t *extent) {
-    int n = p->rank;
-    for (int i = 0; i < n; i++) {
-        order[i] = i;
-        const char *tag = p->tag[arg];
-        if ((int)strlen(tag) == n && strchr(tag, 'x') == NULL) order[i] = tag[i] - 'a';
-        if (order[i] < 0 || order[i] >= n) return false;
-    }
-    const int64_t *st = p->strides[arg];
-    bool strided = p->n_strides[arg] == n;
-    for (int i = 1; i < n && strided; i++) { /* insertion sort, largest stride first */
-        int k = order[i], j = i;
-        while (j > 0 && (st[order[j - 1]] < st[k] ||
-                         (st[order[j - 1]] == st[k] && p->dims[arg][order[j - 1]] == 1 &&
-                          p->dims[arg][k] != 1 && false))) {
-            order[j] = order[j - 1];
-            j--;
-        }
-        order[j] = k;
-    }
-    int64_t inner = 1;
-    for (int i = n - 1; i >= 0; i--) {
-        int d = order[i];
-        extent[i] = p->dims[arg][d];
-        if (!strided || extent[i] == 1) continue;
-        if (st[d] % inner != 0 || st[d] < inner) return false;
-        /* pad the dims inside so that this one has its stride */
-        int64_t grow = st[d] / inner;
-        if (grow > 1) {
-            int j = i + 1;
-            while (j < n && extent[j] == 1 && p->dims[arg][order[j]] == 1 && j + 1 < n)
-                j++;
-            if (j == n) return false;
-            if (extent[j] * grow < p->dims[arg][order[j]]) return false;
-            int64_t rest = st[d];
-            for (int k = j + 1; k < n; k++)
-                rest /= extent[k];
-            extent[j] = rest;
-        }
-        inner = 1;
-        for (int k = i; k < n; k++)
-            inner *= extent[k];
-    }
+static bool in_order(const struct layout *l, int n) {
+    for (int i = 0; i < n; i++)
+        if (l->order[i] != i) return false;
     return true;
 }
 
 /* The operand in the problem's order; its name is `name`. */
-static bool operand(struct text *t, int arg, const char *name, bool is_const) {
+static void operand(struct text *t, int arg, const char *name, bool is_const) {
     struct problem *p = t->p;
-    int order[MAX_DIMS], n = p->rank;
-    int64_t extent[MAX_DIMS];
-    if (!memory_order(p, arg, order, extent)) {
-        leave_out(p, "strides that overlap or do not nest");
-        return false;
-    }
-    char full[16];
-    bool moved = false, cut = false;
+    const struct layout *l = &p->layout[arg];
+    int n = p->rank, r = n + (l->step > 1);
+    int64_t extent[MAX_DIMS + 1], size[MAX_DIMS + 1];
+    bool cut = false;
     for (int i = 0; i < n; i++) {
-        moved = moved || order[i] != i;
-        cut = cut || extent[i] != p->dims[arg][order[i]];
+        size[i] = p->dims[arg][l->order[i]];
+        extent[i] = size[i] + l->pad[l->order[i]];
+        cut = cut || extent[i] != size[i];
     }
-    snprintf(full, sizeof full, "%s%s", name, moved || cut ? "_mem" : "");
-    param(t, full, is_const, p->dt[arg], extent, n);
-    for (int i = 0; i < n && cut; i++) {
-        if (extent[i] == p->dims[arg][order[i]]) continue;
-        str_printf(&t->body, "  %s_cut%d = slice(%s, axis=%d, stop=%lld)\n", name, i, full, i,
-                   (long long)p->dims[arg][order[i]]);
-        snprintf(full, sizeof full, "%s_cut%d", name, i);
+    size[n] = 1;
+    extent[n] = l->step;
+    bool moved = !in_order(l, n) || cut;
+    char full[24], next[24];
+    snprintf(full, sizeof full, "%s%s", name, moved || r > n ? "_mem" : "");
+    param(t, full, is_const, p->dt[arg], extent, r);
+    for (int i = 0; i < r; i++) {
+        if (extent[i] == size[i]) continue;
+        snprintf(next, sizeof next, "%s_cut%d", name, i);
+        str_printf(&t->body, "  %s = slice(%s, axis=%d, stop=%lld)\n", next, full, i,
+                   (long long)size[i]);
+        memcpy(full, next, sizeof full);
     }
-    if (moved) {
-        int inverse[MAX_DIMS];
-        for (int i = 0; i < n; i++)
-            inverse[order[i]] = i;
-        str_printf(&t->body, "  %s = permute(%s, [", name, full);
-        for (int i = 0; i < n; i++)
-            str_printf(&t->body, "%s%d", i > 0 ? ", " : "", inverse[i]);
-        str_add(&t->body, "])\n");
-    } else if (cut) {
-        str_printf(&t->body, "  %s = permute(%s, [", name, full);
-        for (int i = 0; i < n; i++)
-            str_printf(&t->body, "%s%d", i > 0 ? ", " : "", i);
-        str_add(&t->body, "])\n");
+    if (r > n) {
+        str_printf(&t->body, "  %s%s = squeeze(%s, %d)\n", name, moved ? "_line" : "", full, n);
+        snprintf(full, sizeof full, "%s_line", name);
     }
-    return true;
+    if (!moved) return;
+    int inverse[MAX_DIMS];
+    for (int i = 0; i < n; i++)
+        inverse[l->order[i]] = i;
+    str_printf(&t->body, "  %s = permute(%s, [", name, full);
+    for (int i = 0; i < n; i++)
+        str_printf(&t->body, "%s%d", i > 0 ? ", " : "", inverse[i]);
+    str_add(&t->body, "])\n");
 }
 
 /* ---- scales and zero points ------------------------------------------------------------------ */
@@ -199,12 +157,17 @@ static void dequantized(struct text *t, int arg, const char *name, const char *d
     if (z->on) param(t, zn, c, z->dtype, dz, rz);
     snprintf(out, size, "%s_q", name);
     bool one_axis = gs[0] == 1 || gs[1] == 1;
+    bool alike = !z->on || (rs == rz && memcmp(gs, gz, sizeof gs) == 0 &&
+                            memcmp(ds, dz, (size_t)rs * sizeof *ds) == 0);
     enum dtype own = dtype_from_name(p->dt[arg], strlen(p->dt[arg]));
-    if (s->on && !z->on && one_axis && dtype_cat(own) != CAT_F) {
+    if (s->on && alike && one_axis && dtype_cat(own) != CAT_F) {
         int axis = p->rank - (gs[0] > 1 ? 2 : 1);
         int64_t block = gs[0] > 1 ? gs[0] : gs[1] > 1 ? gs[1] : 0;
-        str_printf(&t->body, "  %s = dequantize(%s, %s, axis=%d, block=%lld, dtype=%s)\n", out,
-                   name, sn, axis, (long long)block, dtype);
+        str_printf(&t->body, "  %s = dequantize(%s, %s", out, name, sn);
+        if (z->on)
+            str_printf(&t->body, strcmp(z->dtype, p->dt[arg]) == 0 ? ", %s" : ", cast(%s, f32)",
+                       zn);
+        str_printf(&t->body, ", axis=%d, block=%lld, dtype=%s)\n", axis, (long long)block, dtype);
         return;
     }
     str_printf(&t->body, "  %s_c = cast(%s, f32)\n", name, name);
@@ -255,7 +218,8 @@ static void product(struct text *t) {
     char a[24] = "src", b[24] = "wei";
     bool qa = p->scale[SRC].on || p->zero[SRC].on, qb = p->scale[WEI].on || p->zero[WEI].on;
     if (qa) dequantized(t, SRC, "src", "f32", a, sizeof a);
-    const char *wide = is_float_name(p->dt[SRC]) && !qa ? p->dt[SRC] : "f32";
+    bool half = strcmp(p->dt[SRC], "f16") == 0 || strcmp(p->dt[SRC], "bf16") == 0;
+    const char *wide = half && !qa ? p->dt[SRC] : "f32";
     if (qb) dequantized(t, WEI, "wei", wide, b, sizeof b);
     const char *left = a, *right = b;
     if (!qa && !is_float_name(p->dt[SRC])) {
@@ -266,7 +230,13 @@ static void product(struct text *t) {
         str_printf(&t->body, "  wei_w = cast(wei, %s)\n", wide);
         right = "wei_w";
     }
-    str_printf(&t->body, "  y0 = matmul(%s, %s, out=f32)\n", left, right);
+    bool rounded = p->math[0] != '\0' && strcmp(p->dt[SRC], "f32") == 0 &&
+                   (p->math_ints || strcmp(p->dt[WEI], "f32") == 0);
+    if (rounded)
+        str_printf(&t->body, "  y0 = matmul(cast(%s, %s), cast(%s, %s), out=f32)\n", left, p->math,
+                   right, p->math);
+    else
+        str_printf(&t->body, "  y0 = matmul(%s, %s, out=f32)\n", left, right);
 }
 
 /* ---- behind the product ---------------------------------------------------------------------- */
@@ -444,6 +414,28 @@ static bool write_dynamic(struct text *t, int last) {
     return true;
 }
 
+/* The value in the result's dtype, by its scale and zero point. */
+static void write_result(struct text *t, const char *last, bool dynamic) {
+    struct problem *p = t->p;
+    const struct quant *s = &p->scale[DST], *z = &p->zero[DST];
+    const char *d = p->dt[DST];
+    bool scaled = s->on && !dynamic;
+    if (scaled) param(t, "dst_s", false, s->dtype, NULL, 0);
+    if (z->on) param(t, "dst_z", false, z->dtype, NULL, 0);
+    if (is_float_name(d)) {
+        str_printf(&t->body, "  out = cast(%s%s%s, %s%s)\n", last,
+                   scaled ? " / cast(dst_s, f32)" : "", z->on ? " + cast(dst_z, f32)" : "", d,
+                   strncmp(d, "f8", 2) == 0 ? ", saturate=true" : "");
+        return;
+    }
+    if (scaled)
+        str_printf(&t->body, "  out = quantize(%s, dst_s%s, dtype=%s)\n", last,
+                   z->on ? ", cast(dst_z, f32)" : "", d);
+    else
+        str_printf(&t->body, "  out = cast(round(%s)%s, %s)\n", last,
+                   z->on ? " + cast(dst_z, f32)" : "", d);
+}
+
 static bool results(struct text *t) {
     struct problem *p = t->p;
     int i = 0, n = p->rank;
@@ -462,35 +454,21 @@ static bool results(struct text *t) {
     if (dynamic && !write_dynamic(t, i)) return false;
     char last[16];
     snprintf(last, sizeof last, dynamic ? "yq" : "y%d", i);
-    if (s->on && !dynamic) {
-        str_printf(&t->body, "  ys = %s / 4\n", last);
-        snprintf(last, sizeof last, "ys");
-    }
-    if (p->zero[DST].on) {
-        param(t, "dst_z", false, "i8", NULL, 0);
-        str_printf(&t->body, "  yz = %s + cast(dst_z, f32)\n", last);
-        snprintf(last, sizeof last, "yz");
-    }
-    const char *d = p->dt[DST];
-    bool f8 = strncmp(d, "f8", 2) == 0;
-    if (is_float_name(d))
-        str_printf(&t->body, "  out = cast(%s, %s%s)\n", last, d, f8 ? ", saturate=true" : "");
-    else
-        str_printf(&t->body, "  out = cast(round(%s), %s)\n", last, d);
+    write_result(t, last, dynamic);
     return true;
 }
 
 static void write_return(struct text *t) {
     struct problem *p = t->p;
-    const char *tag = p->tag[DST];
+    const struct layout *l = &p->layout[DST];
     str_add(&t->body, "  return ");
-    if ((int)strlen(tag) == p->rank && strchr(tag, 'x') == NULL) {
+    if (in_order(l, p->rank)) {
+        str_add(&t->body, "out");
+    } else {
         str_add(&t->body, "permute(out, [");
         for (int i = 0; i < p->rank; i++)
-            str_printf(&t->body, "%s%d", i > 0 ? ", " : "", tag[i] - 'a');
+            str_printf(&t->body, "%s%d", i > 0 ? ", " : "", l->order[i]);
         str_add(&t->body, "])");
-    } else {
-        str_add(&t->body, "out");
     }
     str_add(&t->body, t->given ? ", dst_scale\n" : "\n");
 }
@@ -500,9 +478,10 @@ bool problem_graph(struct problem *p, struct str *out) {
     struct text t = {.p = p};
     str_init(&t.params, &allocator_default);
     str_init(&t.body, &allocator_default);
-    bool ok = operand(&t, SRC, "src", false) && operand(&t, WEI, "wei", true);
-    if (ok) product(&t);
-    ok = ok && results(&t);
+    operand(&t, SRC, "src", false);
+    operand(&t, WEI, "wei", true);
+    product(&t);
+    bool ok = results(&t);
     if (ok) {
         write_return(&t);
         str_printf(out, "graph problem(%s) {\n%s}\n", str_text(&t.params), str_text(&t.body));

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * One line of benchdnn's options to a struct problem. Options that only choose an implementation
- * (fpmath, runtime dims, precomputed reductions) change no value that the check could see and are
- * passed over.
+ * (runtime dims, precomputed reductions) change no value and are passed over; an option that is not
+ * known leaves the problem out.
+ *
+ * A tag gives the order of dims in memory. Strides give it as well, sorted, and the ratios of
+ * neighbouring strides are the lengths with padding. A dim of size 1 has no place in memory: its
+ * stride means nothing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,13 +139,33 @@ static bool value_of(const char *word, size_t n, const char *name, const char **
     return true;
 }
 
-static void read_option(struct problem *p, const char *w, size_t n) {
+/* What can be understood only when the dims are known. */
+struct places {
+    char tag[3][8];
+    int64_t strides[3][MAX_DIMS];
+    int n_strides[3];
+};
+
+static void read_fpmath(struct problem *p, const char *s, size_t n) {
+    struct field f[2];
+    int count = fields(s, n, ':', f, 2);
+    p->math_ints = count == 2 && is(f[1], "true");
+    if (is(f[0], "bf16") || is(f[0], "f16")) copy(p->math, sizeof p->math, f[0].at, f[0].n);
+}
+
+static void read_option(struct problem *p, struct places *m, const char *w, size_t n) {
     const char *v;
     size_t len;
     struct field f[3];
     static const char *const tags[] = {"stag", "wtag", "dtag"};
-    for (int i = 0; i < 3; i++)
-        if (value_of(w, n, tags[i], &v, &len)) copy(p->tag[i], sizeof p->tag[i], v, len);
+    static const char *const passed[] = {"runtime_dims_masks", "attr-precomputed-reductions"};
+    for (int i = 0; i < 3; i++) {
+        if (!value_of(w, n, tags[i], &v, &len)) continue;
+        copy(m->tag[i], sizeof m->tag[i], v, len);
+        return;
+    }
+    for (size_t i = 0; i < COUNT_OF(passed); i++)
+        if (value_of(w, n, passed[i], &v, &len)) return;
     if (value_of(w, n, "dt", &v, &len)) {
         int count = fields(v, len, ':', f, 3);
         for (int i = 0; i < 3; i++)
@@ -150,7 +174,7 @@ static void read_option(struct problem *p, const char *w, size_t n) {
     } else if (value_of(w, n, "strides", &v, &len)) {
         int count = fields(v, len, ':', f, 3);
         for (int i = 0; i < count; i++)
-            if (f[i].n > 0) p->n_strides[i] = numbers(f[i].at, f[i].n, p->strides[i], MAX_DIMS);
+            if (f[i].n > 0) m->n_strides[i] = numbers(f[i].at, f[i].n, m->strides[i], MAX_DIMS);
     } else if (value_of(w, n, "attr-scales", &v, &len)) {
         read_quant(p, v, len, p->scale);
     } else if (value_of(w, n, "attr-zero-points", &v, &len)) {
@@ -163,10 +187,12 @@ static void read_option(struct problem *p, const char *w, size_t n) {
         p->bias_mask = strtoll(v, NULL, 10);
     } else if (value_of(w, n, "attr-dropout", &v, &len)) {
         leave_out(p, "dropout (values of a random generator)");
-    } else if (value_of(w, n, "encoding", &v, &len)) {
-        leave_out(p, "sparse encoding");
-    } else if (value_of(w, n, "attr-rounding-mode", &v, &len)) {
-        leave_out(p, "stochastic rounding");
+    } else if (value_of(w, n, "attr-fpmath", &v, &len)) {
+        read_fpmath(p, v, len);
+    } else if (n != 7 || strncmp(w, "--reset", n) != 0) {
+        char why[64];
+        snprintf(why, sizeof why, "option %.*s", (int)(n < 40 ? strcspn(w, "=") : 40), w);
+        leave_out(p, why);
     }
 }
 
@@ -186,37 +212,108 @@ static bool read_sizes(struct problem *p, const char *w, size_t n) {
     return p->dims[SRC][a - 1] == p->dims[WEI][a - 2];
 }
 
+/* ---- places in memory ------------------------------------------------------------------------ */
+
+static bool layout_of_tag(const char *tag, int rank, struct layout *l) {
+    bool named = tag[0] != '\0' && strcmp(tag, "any") != 0 && strchr(tag, 'x') == NULL;
+    unsigned seen = 0;
+    *l = (struct layout){.step = 1};
+    for (int i = 0; i < rank; i++) {
+        l->order[i] = named && (int)strlen(tag) == rank ? tag[i] - 'a' : i;
+        if (l->order[i] < 0 || l->order[i] >= rank) return false;
+        seen |= 1u << l->order[i];
+    }
+    return seen == (1u << rank) - 1 && (!named || (int)strlen(tag) == rank);
+}
+
+/* Those of size 1 go outermost. */
+static bool layout_of_strides(const int64_t *stride, const int64_t *dims, int rank,
+                              struct layout *l) {
+    *l = (struct layout){.step = 1};
+    for (int i = 0; i < rank; i++) {
+        int j = i;
+        for (; j > 0; j--) {
+            int a = l->order[j - 1];
+            if (dims[a] == 1 || (dims[i] != 1 && stride[i] <= stride[a])) break;
+            l->order[j] = a;
+        }
+        l->order[j] = i;
+    }
+    for (int i = 0; i < rank; i++) {
+        int b = l->order[i], a = i > 0 ? l->order[i - 1] : b;
+        if (dims[b] == 1) continue;
+        if (stride[b] < 1) return false;
+        if (i == rank - 1) l->step = stride[b];
+        if (a == b || dims[a] == 1) continue;
+        l->pad[b] = stride[a] / stride[b] - dims[b];
+        if (stride[a] % stride[b] != 0 || l->pad[b] < 0) return false;
+    }
+    return true;
+}
+
+static void read_places(struct problem *p, const struct places *m) {
+    for (int i = 0; i < 3; i++) {
+        if (!layout_of_tag(m->tag[i], p->rank, &p->layout[i])) leave_out(p, "a tag");
+        if (m->n_strides[i] == 0) continue;
+        if (m->n_strides[i] != p->rank ||
+            !layout_of_strides(m->strides[i], p->dims[i], p->rank, &p->layout[i]))
+            leave_out(p, "strides that overlap or do not nest");
+    }
+}
+
 bool problem_parse(const char *line, struct problem *p) {
+    struct places places;
+    memset(&places, 0, sizeof places);
     memset(p, 0, sizeof *p);
     p->bias_mask = -1;
     bool sizes = false;
     for (const char *w = line; *w != '\0';) {
         size_t n = strcspn(w, " \t\r\n");
         if (n > 2 && strncmp(w, "--", 2) == 0)
-            read_option(p, w, n);
+            read_option(p, &places, w, n);
         else if (n > 0)
             sizes = read_sizes(p, w, n);
         w += n;
         w += strspn(w, " \t\r\n");
     }
+    if (sizes) read_places(p, &places);
     return sizes;
 }
 
-static int64_t smaller(int64_t d, int64_t limit) {
-    if (d <= limit) return d;
-    int64_t base = limit / 64 * 64;
-    return base < 64 ? limit : base - 64 + (d % 64 == 0 ? 64 : d % 64);
+/* ---- smaller problems ------------------------------------------------------------------------ */
+
+static int64_t smaller(int64_t d, int64_t limit, int64_t unit) {
+    int64_t base = limit / unit * unit;
+    if (d <= limit || d <= unit) return d;
+    if (base < unit) base = unit;
+    return d % unit == 0 ? base : base - unit + d % unit;
+}
+
+/* Elements of k that share a scale or zero point; groups are powers of two. */
+static int64_t k_group(const struct problem *p) {
+    int64_t unit = 64;
+    for (int t = 0; t < 2; t++) {
+        int64_t s = p->scale[t].group[t == SRC], z = p->zero[t].group[t == SRC];
+        unit = s > unit ? s : unit;
+        unit = z > unit ? z : unit;
+    }
+    return unit;
 }
 
 void problem_shrink(struct problem *p, int64_t limit) {
-    bool changed = false;
+    int r = p->rank;
+    int64_t m = smaller(p->dims[SRC][r - 2], limit, 64);
+    int64_t k = smaller(p->dims[SRC][r - 1], limit, k_group(p));
+    int64_t n = smaller(p->dims[WEI][r - 1], limit, 64);
+    p->dims[SRC][r - 2] = p->dims[DST][r - 2] = m;
+    p->dims[SRC][r - 1] = p->dims[WEI][r - 2] = k;
+    p->dims[WEI][r - 1] = p->dims[DST][r - 1] = n;
     for (int t = 0; t < 3; t++) {
-        for (int i = 0; i < p->rank; i++) {
-            int64_t d = smaller(p->dims[t][i], i < p->rank - 2 ? 3 : limit);
-            changed = changed || d != p->dims[t][i];
-            p->dims[t][i] = d;
+        int64_t *pad = p->layout[t].pad;
+        for (int i = 0; i < r; i++) {
+            if (i < r - 2) p->dims[t][i] = smaller(p->dims[t][i], 3, 2);
+            if (pad[i] > 24) pad[i] = 8 + pad[i] % 16;
         }
+        if (p->layout[t].step > 24) p->layout[t].step = 8 + p->layout[t].step % 16;
     }
-    for (int t = 0; t < 3 && changed; t++)
-        p->n_strides[t] = 0; /* they belong to the true sizes */
 }

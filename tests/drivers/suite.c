@@ -49,6 +49,7 @@ static bool open_work(struct rig *r, const struct suite_item *item, struct work 
         return false;
     }
     w->open = true;
+    if (item->prepare != NULL) item->prepare(&w->s);
     w->n = item->brief ? 1 : SUITE_VARIANTS;
     for (int i = 0; i < w->n; i++) {
         struct variant *v = &w->v[i];

@@ -18,7 +18,8 @@ struct suite_item {
     int64_t rows;    /* of each output that are checked; 0: all */
     int max_kernels; /* of the fused plan, boundary; 0: any */
     int min_kernels;
-    bool brief; /* boundary alone */
+    bool brief;                         /* boundary alone */
+    void (*prepare)(struct subject *s); /* may change the inputs; NULL: they stay */
 };
 
 /* Run items [first, first+count) of a list: plan all, compile all at once, then run and check. */
