@@ -49,6 +49,7 @@ static void register_tile(struct tile *t, const struct tile_problem *p, const st
     while (n > 0 && t->nv > 1 && padded(n, (int64_t)t->nv * lanes) - padded(n, lanes) > n / 8) {
         t->nv--;
         t->mr = d->vector_bits >= 512 ? (t->nv > 2 ? 8 : 12) : 6;
+        if (t->mr > lanes) t->mr = lanes; /* the template transposes a vector's rows at a time */
     }
     if (wide) { /* a vector of 64-bit lanes takes two registers */
         t->nv = 1;
