@@ -143,11 +143,21 @@ enum dtype lw_inner(const struct lower *l, value_id x) {
 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
+/* The largest along an axis, -inf if there is nothing. */
+static value_id max_of(struct lower *l, value_id x, int axis) {
+    int64_t n = 1;
+    if (x == 0) return 0;
+    enum dtype d = lw_val(l, x)->dtype;
+    if (!sx_is_const(l->dst->sx, lw_val(l, x)->dims[axis], &n) || n != 0)
+        return lw_reduce(l, OP_MAX, x, axis);
+    return lw_2(l, OP_ADD, lw_reduce(l, OP_SUM, x, axis), lw_const(l, d, -__builtin_inf()));
+}
+
 /* softmax in the inner dtype, not yet rounded. A row of -inf alone has a maximum of -inf and gives
  * NaN, as in PyTorch, when empty is false; with lse != NULL it gives zeros, as attention wants. */
 value_id lower_softmax_of(struct lower *l, value_id x, int axis, value_id *lse) {
     enum dtype d = lw_inner(l, x);
-    value_id m = lw_reduce(l, OP_MAX, x, axis);
+    value_id m = max_of(l, x, axis);
     if (lse != NULL) {
         value_id low = lw_const(l, d, -__builtin_inf());
         m = lw_where(l, lw_2(l, OP_EQ, m, low), lw_const(l, d, 0.0), m);
@@ -162,7 +172,7 @@ value_id lower_softmax_of(struct lower *l, value_id x, int axis, value_id *lse) 
 }
 
 static value_id lower_log_softmax(struct lower *l, value_id x, int axis) {
-    value_id shifted = lw_2(l, OP_SUB, x, lw_reduce(l, OP_MAX, x, axis));
+    value_id shifted = lw_2(l, OP_SUB, x, max_of(l, x, axis));
     value_id s = lw_reduce(l, OP_SUM, lw_1(l, OP_EXP, shifted), axis);
     return lw_2(l, OP_SUB, shifted, lw_1(l, OP_LOG, s));
 }
