@@ -1,7 +1,7 @@
 # The everyday commands; the build itself is CMake's (CMakeLists.txt, CMakePresets.json).
 #   make            build/proem and the libraries       make install   PREFIX=/usr/local DESTDIR=
 #   make deps       install missing Debian packages     make check     build all, run the tests
-#   make test-graphs N=5000 SEED=1      random graphs   make test-benchdnn FILE=..  oneDNN's problems
+#   make test-graphs N=5000 SEED=1      random graphs   make test-benchdnn FILE=.. SHRINK=1
 #   make check-asan, check-tsan                         make fuzz      SECONDS=60 for each target
 #   make demo       a layer of a real model: plan, check, times
 #   make lint       layers, format, clang-tidy          make format    rewrite in the project's style
@@ -43,6 +43,7 @@ fuzz: deps
 N ?=
 SEED ?= 1
 FILE ?= ../shared/data/benchdnn-matmul.txt
+SHRINK ?=
 
 test-graphs: deps
 	@cmake --preset dev >/dev/null && cmake --build --preset dev -j $(JOBS) --target graphs >/dev/null
@@ -50,7 +51,7 @@ test-graphs: deps
 
 test-benchdnn: deps
 	@cmake --preset dev >/dev/null && cmake --build --preset dev -j $(JOBS) --target benchdnn >/dev/null
-	@build/dev/tests/benchdnn FILE=$(FILE) $(if $(N),N=$(N)) SEED=$(SEED) JOBS=$(JOBS)
+	@build/dev/tests/benchdnn FILE=$(FILE) $(if $(N),N=$(N)) $(if $(SHRINK),SHRINK=$(SHRINK)) SEED=$(SEED) JOBS=$(JOBS)
 
 layers:
 	@tools/check-layers.sh
