@@ -218,7 +218,7 @@ static void print_step(const struct random_graph *r, const struct reduction *d,
     for (int j = 0; j < s->n_in; j++)
         str_printf(out, "%s%s", j > 0 ? ", " : "",
                    s->in[j] >= 0 ? r->value[s->in[j]].name : s->literal[j]);
-    str_printf(out, "%s%s)\n", s->n_in > 0 && s->args[0] != '\0' ? ", " : "", s->args);
+    str_printf(out, "%s%s)%s\n", s->n_in > 0 && s->args[0] != '\0' ? ", " : "", s->args, s->tail);
 }
 
 void random_graph_print(const struct random_graph *r, const struct reduction *d, struct str *out) {

@@ -40,6 +40,7 @@ struct gen_step {
     int in[MAX_OPERANDS]; /* value, or -1: literal */
     char literal[MAX_OPERANDS][24];
     char args[120];
+    char tail[160]; /* hooks: what stands behind the call */
     int n_out, first_out;
 };
 

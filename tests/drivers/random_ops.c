@@ -715,7 +715,19 @@ static void op_attention(struct random_graph *r) {
     memcpy(v.at[0], k.at[0], 3 * sizeof v.at[0]);
     const char *d = random_dtype(&r->c, ARITH_F);
     int in[3] = {new_param(r, d, &q), new_param(r, d, &k), new_param(r, d, &v)};
-    apply(r, step("attention", "%s", choose(&r->c, 4) == 0 ? "scale=0.5" : ""), 3, in);
+    struct gen_step s = step("attention", "%s", choose(&r->c, 4) == 0 ? "scale=0.5" : "");
+    static const char *const hooks[] = {
+        "mask(b, h, i, j) = j <= i",
+        "mask(b, h, i, j) = (i - j < 4) & (j - i < 3)",
+        "score(s, b, h, i, j) = s * 0.5 + 0.01 * (j - i)",
+        "score(s, b, h, i, j) = 3.0 * tanh(s / 3.0)",
+        "prob(p, b, h, i, j) = p * 0.5",
+        "score(s, b, h, i, j) = s - h\n    mask(b, h, i, j) = (i + j) % 3 != 0",
+    };
+    if (choose(&r->c, 2))
+        snprintf(s.tail, sizeof s.tail, " {\n    %s\n  }",
+                 hooks[choose(&r->c, (int)COUNT_OF(hooks))]);
+    apply(r, s, 3, in);
 }
 
 /* ---- choice ---------------------------------------------------------------------------------- */
@@ -749,7 +761,7 @@ static const struct {
            {5, op_linear},
            {7, op_quantized_linear},
            {1, op_grouped},
-           {1, op_attention}};
+           {2, op_attention}};
 
 void random_op(struct random_graph *r) {
     int total = 0;
