@@ -137,6 +137,8 @@ static inline bool wanted(const struct guarded *t, const struct named *w, struct
     for (int64_t i = 0; w->value != NULL && i < t->count; i++) {
         double want = 0, got = value_at(t->dtype, t->data, i);
         if (!value_of(w->value, i, columns(t->rank, t->shape), &want)) continue;
+        if (dtype_is_float(t->dtype)) /* a stated value need not have all digits */
+            want = elem_cast(DT_F64, (union scalar){.f = want}, t->dtype, false).f;
         if (got == want || (got != got && want != want)) continue;
         err_set(e, PROEM_INTERNAL, "%s[%lld] is %.9g and not %.9g", w->name, (long long)i, got,
                 want);
