@@ -184,6 +184,9 @@ static void int_tile(const struct gemm_engine *e, struct gemm_slot *s, int64_t m
 
 /* ---- results --------------------------------------------------------------------------------- */
 
+/* Sums below this cannot overflow f32 without a scale of at least 2^-32. */
+#define MOVED_OVERFLOW 0x1p96
+
 struct iv dot_range(enum dtype wide, double mid, double rad, double abs, double n, double grid) {
     if (isnan(mid) || isnan(abs))
         return isnan(mid) && rad == 0 ? (struct iv){QNAN, QNAN} : iv_any();
@@ -238,6 +241,9 @@ static void store_float(const struct gemm_engine *e, const struct gemm_slot *s, 
     double grid = s->grid_a[i / NB] * s->grid_b[i % NB];
     if (isnan(grid)) grid = 0; /* 0 * inf: one side is not exact, the other all zeros */
     struct iv r = dot_range(e->wide, mid, rad, s->sum[SUM_MAG][i], (double)e->k, grid);
+    /* A plan that applies a scale to the finished sum adds up unscaled terms, which may overflow. */
+    bool moved = e->ev->mode != EVAL_EAGER && e->wide == DT_F32;
+    if (moved && s->sum[SUM_MAG][i] >= MOVED_OVERFLOW) r = iv_any();
     if (has_bias) {
         struct iv b;
         read_doubles(&e->g->bias, col, 1, CH_LO, &b.lo);
