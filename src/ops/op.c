@@ -40,10 +40,13 @@ static enum dtype promote_all(const enum dtype *in, const bool *scalar, int n, b
     enum dtype with_dims = DT_NONE, without = DT_NONE;
     for (int i = 0; i < n; i++) {
         enum dtype *group = scalar != NULL && scalar[i] ? &without : &with_dims;
-        *group = *group == DT_NONE ? dtype_promote(in[i], in[i], arith)
-                                   : dtype_promote(*group, in[i], arith);
+        bool first = *group == DT_NONE;
+        *group = first ? in[i] : dtype_promote(*group, in[i], arith);
         if (*group == DT_NONE) return DT_NONE;
     }
+    /* a single sub-byte operand is widened here, a pair of them as a pair (i4 with u4: i8) */
+    if (with_dims != DT_NONE) with_dims = dtype_promote(with_dims, with_dims, arith);
+    if (without != DT_NONE) without = dtype_promote(without, without, arith);
     if (with_dims == DT_NONE) return without;
     if (without == DT_NONE) return with_dims;
     return dtype_promote_ranked(with_dims, false, without, true, arith);
