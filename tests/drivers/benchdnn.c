@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * benchdnn FILE=problems.txt [N=all] [SEED=1] [ROWS=8] [SHRINK=0] [JOBS=2] [BATCH=8] [ONLY=line]
- *          [CC=gcc] [OPT=] [PLAN=0]
+ * benchdnn FILE=problems.txt [N=all] [SEED=1] [ROWS=8] [SHRINK=0] [JOBS=2] [BATCH=8] [FROM=line]
+ *          [ONLY=line] [CC=gcc] [OPT=] [PLAN=0]
  *
  * Matmul problems of oneDNN's benchdnn, each as a graph, run fused and held against the reference.
- * N lines are drawn by SEED; ROWS rows of each result are checked (0: all). SHRINK bounds sizes (1:
- * by a default). Problems without a dynamic scale must become one kernel. PLAN=1 plans only. Lines
- * that are left out are counted by reason. The last line is `N passed, N failed, N skipped`.
+ * N lines are drawn by SEED, or are those from line FROM on, or ONLY one, whose graph is printed;
+ * ROWS rows of each result are checked (0: all). SHRINK bounds sizes (1: by a default). Problems
+ * without a dynamic scale must become one kernel. PLAN=1 plans only. Lines that are left out are
+ * counted by reason. The last line is `N passed, N failed, N skipped`.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 
 struct settings {
     const char *file, *cc, *opt;
-    int n, jobs, batch, only, plan;
+    int n, jobs, batch, from, only, plan;
     int64_t rows, shrink;
     uint64_t seed;
 };
@@ -59,6 +60,8 @@ static bool read_settings(struct settings *o, int argc, char **argv) {
             o->batch = atoi(v);
         else if (setting(argv[i], "ONLY", &v))
             o->only = atoi(v);
+        else if (setting(argv[i], "FROM", &v))
+            o->from = atoi(v);
         else if (setting(argv[i], "PLAN", &v))
             o->plan = atoi(v);
         else if (setting(argv[i], "CC", &v))
@@ -102,6 +105,7 @@ static void sample(struct bench *b, char *text) {
         x ^= x << 13, x ^= x >> 7, x ^= x << 17;
         bool take = (int64_t)(x % (uint64_t)left) < want;
         left = left > 1 ? left - 1 : 1;
+        if (b->o.from > 0) take = seen >= b->o.from && want > 0;
         if (b->o.only > 0) take = seen == b->o.only;
         if (!take || l[0] == '#' || l[strspn(l, " \t\r")] == '\0') continue;
         if (b->o.only == 0) want--;
@@ -219,7 +223,7 @@ static void report(void *user, int i, const struct outcome *o) {
     if (o->state == OUTCOME_FAILED || o->state == OUTCOME_SKIPPED)
         printf("%s line %d: %s\n  %s\n", o->state == OUTCOME_FAILED ? "FAIL" : "skip", b->number[i],
                o->text, b->line[i]);
-    if (o->state == OUTCOME_FAILED && b->o.only > 0) printf("%s", b->text[i]);
+    if (b->o.only > 0) printf("%s", b->text[i]);
     fflush(stdout);
 }
 
