@@ -576,6 +576,35 @@ PK_I pk_raw8_ pk_to8_u8_(vu32 v) {
 #define PK_CODE16_(i) (*(const pk_u16_ *)((const unsigned char *)base + 2 * idx[i]))
 #define PK_CODE4_(i)  (((const unsigned char *)base)[idx[i] >> 1] >> (4 * (idx[i] & 1)))
 #define PK_CODE2_(i)  (((const unsigned char *)base)[idx[i] >> 2] >> (2 * (idx[i] & 3)))
+/* A bit pattern's value in every lane; of f16 in one instruction where there is one. */
+#if PK_F16C_ && PK_512_
+PK_I vf32 pk_one_f16_(unsigned c) {
+    return pk_from16_f16_((pk_raw16_)((pk_v16hi_){0} + (short)c));
+}
+#elif PK_F16C_
+PK_I vf32 pk_one_f16_(unsigned c) {
+    return pk_from16_f16_((pk_raw16_)((pk_v8hi_){0} + (short)c));
+}
+#else
+PK_I vf32 pk_one_f16_(unsigned c) {
+    return pk_frombits_f16(pk_set_vu32(c));
+}
+#endif
+#define PK_ONE_f16_(c)      pk_one_f16_(c)
+#define PK_ONE_bf16_(c)     pk_frombits_bf16(pk_set_vu32(c))
+#define PK_ONE_i16_(c)      pk_frombits_i16(pk_set_vu32(c))
+#define PK_ONE_u16_(c)      pk_frombits_u16(pk_set_vu32(c))
+#define PK_ONE_f8e4m3fn_(c) pk_frombits_f8e4m3fn(pk_set_vu32(c))
+#define PK_ONE_f8e5m2_(c)   pk_frombits_f8e5m2(pk_set_vu32(c))
+#define PK_ONE_e8m0_(c)     pk_frombits_e8m0(pk_set_vu32(c))
+#define PK_ONE_i8_(c)       pk_frombits_i8(pk_set_vu32(c))
+#define PK_ONE_u8_(c)       pk_frombits_u8(pk_set_vu32(c))
+#define PK_ONE_bool_(c)     pk_frombits_bool(pk_set_vu32(c))
+#define PK_ONE_f4e2m1fn_(c) pk_frombits_f4e2m1fn(pk_set_vu32(c))
+#define PK_ONE_i4_(c)       pk_frombits_i4(pk_set_vu32(c))
+#define PK_ONE_u4_(c)       pk_frombits_u4(pk_set_vu32(c))
+#define PK_ONE_i2_(c)       pk_frombits_i2(pk_set_vu32(c))
+#define PK_ONE_u2_(c)       pk_frombits_u2(pk_set_vu32(c))
 #define PK_MEM_ONE_(D, lane, scalar, bits)                                                         \
     PK_I lane pk_ldg_##D(const void *base, const pk_i64 *idx, int n) {                             \
         vu32 c = {0};                                                                              \
@@ -587,7 +616,7 @@ PK_I pk_raw8_ pk_to8_u8_(vu32 v) {
     }                                                                                              \
     PK_I lane pk_ld1_##D(const void *base, pk_i64 index) {                                         \
         const pk_i64 *idx = &index;                                                                \
-        return pk_frombits_##D(pk_set_vu32((unsigned)PK_CODE##bits##_(0)));                        \
+        return PK_ONE_##D##_((unsigned)PK_CODE##bits##_(0));                                       \
     }                                                                                              \
     PK_I scalar pk_lds_##D(const void *base, pk_i64 index) {                                       \
         return pk_ld1_##D(base, index)[0];                                                         \

@@ -309,11 +309,21 @@ static void MM(pad_rows)(const struct pk_args *g, const struct MM(plan) * p, pk_
 #define MM_K_STORE_1(i, c)  MM(put)(t + (i * PK_W + c) * PK_W, s##i##_##c);
 #define MM_K_STORE(i, WIDE) WIDE(MM_K_STORE_1, i)
 
+/* Whole groups first: what is left of a vector's length cannot occur in them, and the code for it
+ * would take registers from the loop that matters. */
 #define MM_DOT_K(j, h)                                                                             \
     static void MM(dot##j##_##h)(const struct pk_args *g, pk_i64 z, pk_i64 n, pk_i64 N, pk_i64 K,  \
                                  const MM_ACC_S *x, pk_i64 stride, pk_i64 rows, MM_ACC_S *t) {     \
-        MM_WIDE_##h(MM_K_ROW, j)                                                                   \
-            MM_ROWS_##h(MM_K_ZERO, MM_WIDE_##h) for (pk_i64 k = 0, end; k < K; k = end) {          \
+        const pk_i64 whole = MM_B##j##_GROUP % PK_W == 0 ? MM_B##j##_GROUP : MM_ENDLESS;           \
+        pk_i64 k = 0, end;                                                                         \
+        MM_WIDE_##h(MM_K_ROW, j) MM_ROWS_##h(MM_K_ZERO, MM_WIDE_##h);                              \
+        for (; whole < MM_ENDLESS && k + whole <= K;) {                                            \
+            end = k + whole;                                                                       \
+            MM_WIDE_##h(MM_K_GROUP, j) _Pragma("GCC unroll 2") for (; k < end; k += PK_W) {        \
+                MM_WIDE_##h(MM_K_VALUE, j) MM_ROWS_##h(MM_K_STEP, MM_WIDE_##h)                     \
+            }                                                                                      \
+        }                                                                                          \
+        for (; k < K; k = end) {                                                                   \
             end = MM(group_end)(k, MM_B##j##_GROUP, K);                                            \
             MM_WIDE_##h(MM_K_GROUP, j) for (; k + PK_W <= end; k += PK_W) {                        \
                 MM_WIDE_##h(MM_K_VALUE, j) MM_ROWS_##h(MM_K_STEP, MM_WIDE_##h)                     \
