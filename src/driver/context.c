@@ -79,6 +79,12 @@ enum proem_status context_report(proem_context *c, const struct err *e) {
     return e->status;
 }
 
+enum proem_status context_outcome(const struct arena *a, enum proem_status s, struct err *e) {
+    if (arena_ok(a)) return s;
+    if (e != NULL) err_clear(e);
+    return err_nomem(e);
+}
+
 const char *proem_error_text(const proem_context *c, int *line, int *col) {
     if (line != NULL) *line = c != NULL ? c->err.line : 0;
     if (col != NULL) *col = c != NULL ? c->err.col : 0;

@@ -44,6 +44,9 @@ enum proem_status context_new(const struct proem_context_options *o,
                               struct err *e);
 /* Keep e as the context's error if it is the first; returns its status. */
 enum proem_status context_report(proem_context *c, const struct err *e);
+/* A step failed or not, and its arena may be out of memory: then that is the reason, whatever it
+ * saw of what was missing. */
+enum proem_status context_outcome(const struct arena *a, enum proem_status s, struct err *e);
 /* The machine at hand; found out once. */
 const struct device_desc *context_native(proem_context *c);
 enum proem_status context_pool(proem_context *c, struct rt_pool **out, struct err *e);

@@ -89,7 +89,8 @@ enum proem_status proem_graph_parse(proem_context *c, const char *text, size_t n
     struct err e = {0};
     proem_graph *g = NULL;
     if (graph_box_new(c, &g, &e) != PROEM_OK) return context_report(c, &e);
-    if (parse(g, n > 0 ? text : "", n, file_name, graph_name, &e) == PROEM_OK)
+    enum proem_status s = parse(g, n > 0 ? text : "", n, file_name, graph_name, &e);
+    if (context_outcome(&g->arena, s, &e) == PROEM_OK)
         *out = g;
     else
         proem_graph_destroy(g);
@@ -183,10 +184,9 @@ proem_value proem_graph_name(proem_graph *g, proem_value v, const char *name) {
     if (!open_for(g) || !is_value(g, v, "proem_graph_name")) return 0;
     struct place at = here(g);
     const char *copy = name != NULL ? arena_strdup(&g->arena, name) : NULL;
-    if (copy == NULL) {
-        err_set(&g->err, name == NULL ? PROEM_INVALID : PROEM_NOMEM, "a value needs a name");
-        return 0;
-    }
+    if (name == NULL) err_set(&g->err, PROEM_INVALID, "a value needs a name");
+    if (name != NULL && copy == NULL) err_nomem(&g->err);
+    if (copy == NULL) return 0;
     return graph_name_value(g->g, &at, v, copy) == PROEM_OK ? v : 0;
 }
 
@@ -201,10 +201,10 @@ enum proem_status proem_graph_output(proem_graph *g, proem_value v, proem_value 
 enum proem_status proem_graph_finish(proem_graph *g) {
     if (g == NULL) return PROEM_INVALID;
     if (!g->finished && g->err.status == PROEM_OK) {
-        if (graph_finish(g->g, &g->err) == PROEM_OK && !arena_ok(&g->arena)) err_nomem(&g->err);
-        if (g->err.status == PROEM_OK) graph_verify(g->g, &g->err);
-        g->finished = g->err.status == PROEM_OK;
+        if (graph_finish(g->g, &g->err) == PROEM_OK) graph_verify(g->g, &g->err);
     }
+    if (!g->finished) context_outcome(&g->arena, g->err.status, &g->err);
+    g->finished = g->finished || g->err.status == PROEM_OK;
     return context_report(g->c, &g->err);
 }
 

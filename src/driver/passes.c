@@ -187,7 +187,7 @@ enum proem_status program_run(proem_program *p, enum pass_id first, enum pass_id
                               struct err *e) {
     for (int i = (int)first; i <= (int)last; i++) {
         double start = now_ms();
-        TRY(passes[i].run(p, e));
+        TRY(context_outcome(&p->arena, passes[i].run(p, e), e));
         p->ms[i] = now_ms() - start;
         if (p->observe != NULL) TRY(p->observe(p->observe_user, p, (enum pass_id)i, e));
     }

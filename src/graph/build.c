@@ -105,6 +105,10 @@ static bool dims_ok(struct graph *g, const struct place *at, const char *name, e
     }
     bool small = dims_count(g, rank, dims, &count);
     if (small && sx_is_const(g->sx, count, &v)) small = dtype_bytes(d, v) >= 0;
+    if (!arena_ok(g->arena)) {
+        place_nomem(at);
+        return false;
+    }
     if (!small) {
         place_fail(at, "%s: %s%s has too many elements; make its dimensions smaller", name,
                    dtype_name(d), label_dims(g, rank, dims));

@@ -259,6 +259,10 @@ static void sum_print(const struct graph *g, sx e, struct str *out) {
 }
 
 void dim_print(const struct graph *g, sx e, struct str *out) {
+    if (e == 0) { /* memory ran out */
+        str_add(out, "?");
+        return;
+    }
     switch (sx_kind(g->sx, e)) {
     case SX_SYM: name_print(sx_name(g->sx, e), out); return;
     case SX_ADD: sum_print(g, e, out); return;
