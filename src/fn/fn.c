@@ -118,6 +118,13 @@ static fn_id intern(struct fn_pool *p, struct fn_node n) {
     for (; p->table[at] != 0; at = (at + 1) & (p->table_size - 1)) {
         if (node_equal(&p->nodes.at[p->table[at]], &n)) return p->table[at];
     }
+    /* The table is never full, so that looking for a node ends. */
+    if ((p->nodes.n + 1) * 2 > p->table_size) {
+        if (!table_grow(p)) return 0;
+        at = node_hash(&n) & (p->table_size - 1);
+        while (p->table[at] != 0)
+            at = (at + 1) & (p->table_size - 1);
+    }
     if (n.rank > 0) {
         sx *idx = ARENA_NEW(p->arena, sx, n.rank);
         if (idx == NULL) return 0;
@@ -127,7 +134,6 @@ static fn_id intern(struct fn_pool *p, struct fn_node n) {
     fn_id id = (fn_id)p->nodes.n;
     if (!VEC_PUSH(p->arena, &p->nodes, n)) return 0;
     p->table[at] = id;
-    if (p->nodes.n * 2 > p->table_size && !table_grow(p)) return 0;
     return id;
 }
 
@@ -264,6 +270,9 @@ fn_id fn_bitcast(struct fn_pool *p, fn_id f, enum dtype to) {
     if (f == 0 || fn_get(p, f)->dtype == to) return f;
     const struct fn_node *n = fn_get(p, f);
     if (n->kind == FN_CONST) return fn_const(p, to, elem_from_bits(to, elem_bits(n->dtype, n->c)));
+    /* Memory is read as the other dtype, so that every NaN keeps its bits. */
+    if (n->kind == FN_LOAD && n->dtype != DT_BOOL && to != DT_BOOL)
+        return fn_load(p, n->tensor, to, n->rank, n->idx);
     return intern(p, (struct fn_node){
                          .kind = FN_BITCAST, .dtype = to, .exact = true, .n_arg = 1, .arg = {f}});
 }
