@@ -146,7 +146,7 @@ BOTH1(ABS, fabs(x), int_abs(d, a))
 /* NaN has the sign 0, as in PyTorch */
 BOTH1(SIGN, (double)((x > 0) - (x < 0)), is_negative(d, a) ? ~(uint64_t)0 : a != 0)
 BOTH1(SQUARE, (x * x), (a * a))
-BOTH1(RELU, isnan(x) ? x : x > 0 ? x : 0.0, is_negative(d, a) ? 0 : a)
+BOTH1(RELU, x < 0 ? 0.0 : x, is_negative(d, a) ? 0 : a)
 BOTH1(FLOOR, floor(x), a)
 BOTH1(CEIL, ceil(x), a)
 BOTH1(ROUND, half_even(x), a)
