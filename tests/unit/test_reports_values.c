@@ -197,6 +197,12 @@ static void test_quant(void **state) {
     run_table(quant, COUNT_OF(quant), NULL);
 }
 
+/* On a machine without vectors, with the smallest tiles that are planned. */
+static void test_quant_small_tiles(void **state) {
+    (void)state;
+    run_table(quant, COUNT_OF(quant) - 4, "generic");
+}
+
 /* ---- NaN, infinities, literals --------------------------------------------------------------- */
 
 static const char nans[] = "graph v1(v: f32[$0], one: f32[1, 1], c: f32[$0]) {\n"
@@ -225,6 +231,11 @@ static const char masked[] =
     "  y = attention(q, k, v) { mask(b, h, i, j) = take(m, i, j) }\n"
     "  return y }";
 
+static const char added_mask[] =
+    "graph v5(q: f32[1, 1, $0, 8], k: f32[1, 1, $0, 8], v: f32[1, 1, $0, 8], m: f32[$0, $0]) {\n"
+    "  y = attention(q, k, v) { score(s, b, h, i, j) = s + take(m, i, j) }\n"
+    "  return y }";
+
 static const struct report special[] = {
     V1("8,1 v,one"),
     V1("1,37 one,v"), /* vectors and what is left after them */
@@ -248,6 +259,15 @@ static const struct report special[] = {
      .sub = "200",
      .in = {{"m", "list 1; 0 200 0", NULL}},
      .want = {{"y", "keep; 0 8 0", NULL}}},
+    {.id = "V5", /* the same masks added as -inf: a row that sees a key is as above */
+     .text = added_mask,
+     .sub = "200",
+     .in = {{"m", "list 0; 0 128 -inf; 12000 199 -inf", NULL}}},
+    {.id = "V5", /* .. and one of -inf alone sees nothing either */
+     .text = added_mask,
+     .sub = "8",
+     .in = {{"m", "list 0; 32 32 -inf", NULL}},
+     .want = {{"y", "keep; 32 32 0", NULL}}},
     {.id = "V6",
      .text = "graph v6(a: f32[8, 8], b: f32[8, 8]) {\n"
              "  y = matmul(a, b)\n"
@@ -275,6 +295,11 @@ static const struct report special[] = {
 static void test_special(void **state) {
     (void)state;
     run_table(special, COUNT_OF(special), NULL);
+}
+
+static void test_special_small_tiles(void **state) {
+    (void)state;
+    run_table(special, COUNT_OF(special), "generic");
 }
 
 /* ---- views and broadcasts -------------------------------------------------------------------- */
@@ -454,9 +479,14 @@ static void test_cast_is_fused(void **state) {
 
 int main(void) {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_quant),           cmocka_unit_test(test_special),
-        cmocka_unit_test(test_views),           cmocka_unit_test(test_fusion),
-        cmocka_unit_test(test_gather_is_fused), cmocka_unit_test(test_cast_is_fused),
+        cmocka_unit_test(test_quant),
+        cmocka_unit_test(test_quant_small_tiles),
+        cmocka_unit_test(test_special_small_tiles),
+        cmocka_unit_test(test_special),
+        cmocka_unit_test(test_views),
+        cmocka_unit_test(test_fusion),
+        cmocka_unit_test(test_gather_is_fused),
+        cmocka_unit_test(test_cast_is_fused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
