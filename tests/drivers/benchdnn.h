@@ -51,8 +51,8 @@ struct problem {
 
 /* False if the line is no problem at all. */
 bool problem_parse(const char *line, struct problem *p);
-/* Sizes above `limit` become smaller ones with the same remainder by 64; k still has whole groups
- * if it had, and padding stays, at most 24 elements of it. */
+/* Sizes above `limit` become smaller ones with the same remainder by 64; k keeps whole groups, two
+ * of them at least if it had as many; padding stays, at most 24 elements of it. */
 void problem_shrink(struct problem *p, int64_t limit);
 /* The graph; false with p->left_out set if it cannot be expressed. */
 bool problem_graph(struct problem *p, struct str *out);

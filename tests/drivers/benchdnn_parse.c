@@ -303,7 +303,8 @@ static int64_t k_group(const struct problem *p) {
 void problem_shrink(struct problem *p, int64_t limit) {
     int r = p->rank;
     int64_t m = smaller(p->dims[SRC][r - 2], limit, 64);
-    int64_t k = smaller(p->dims[SRC][r - 1], limit, k_group(p));
+    int64_t unit = k_group(p); /* two groups stay two */
+    int64_t k = smaller(p->dims[SRC][r - 1], limit < 2 * unit ? 2 * unit : limit, unit);
     int64_t n = smaller(p->dims[WEI][r - 1], limit, 64);
     p->dims[SRC][r - 2] = p->dims[DST][r - 2] = m;
     p->dims[SRC][r - 1] = p->dims[WEI][r - 2] = k;
@@ -311,7 +312,7 @@ void problem_shrink(struct problem *p, int64_t limit) {
     for (int t = 0; t < 3; t++) {
         int64_t *pad = p->layout[t].pad;
         for (int i = 0; i < r; i++) {
-            if (i < r - 2) p->dims[t][i] = smaller(p->dims[t][i], 3, 2);
+            if (i < r - 2 && p->dims[t][i] > 3) p->dims[t][i] = p->dims[t][i] % 2 != 0 ? 3 : 2;
             if (pad[i] > 24) pad[i] = 8 + pad[i] % 16;
         }
         if (p->layout[t].step > 24) p->layout[t].step = 8 + p->layout[t].step % 16;
