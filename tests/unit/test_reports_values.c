@@ -456,7 +456,7 @@ static void test_gather_is_fused(void **state) {
     plan_of("graph p1(t: f16[4096, 1024], ids: i32[1024], b: f16[1024, 1024]) {\n"
             "  y = matmul(take(t, ids, axis=0), b)\n"
             "  return y }",
-            "P1", 1, (4096 + 1024 + 1024) * 1024 * 2 + 1024 * 4);
+            "P1", 1, 3 * 1024 * 1024 * 2 + 1024 * 4);
 }
 
 /* P2: the weight's cast in the loads, for any number of rows. 16 MiB of weight once, never as f16.
