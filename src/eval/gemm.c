@@ -243,7 +243,7 @@ static void store_float(const struct gemm_engine *e, const struct gemm_slot *s, 
     struct iv r = dot_range(e->wide, mid, rad, s->sum[SUM_MAG][i], (double)e->k, grid);
     /* A plan that applies a scale to the finished sum adds up unscaled terms, which may overflow. */
     bool moved = e->ev->mode != EVAL_EAGER && e->wide == DT_F32;
-    if (moved && s->sum[SUM_MAG][i] >= MOVED_OVERFLOW) r = iv_any();
+    if (moved && !(s->sum[SUM_MAG][i] < MOVED_OVERFLOW)) r = iv_any();
     if (has_bias) {
         struct iv b;
         read_doubles(&e->g->bias, col, 1, CH_LO, &b.lo);

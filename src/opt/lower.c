@@ -420,6 +420,9 @@ enum proem_status opt_lower(const struct graph *g, struct lowered *out, struct e
     out->value_of = ARENA_NEW(g->arena, value_id, g->values.n);
     if (l.dst == NULL || out->value_of == NULL) return err_nomem(e);
     l.dst->file = g->file;
+    for (size_t i = 0; i < g->checks.n; i++) { /* what the text promises of sizes holds here too */
+        if (!VEC_PUSH(g->arena, &l.dst->checks, g->checks.at[i])) return err_nomem(e);
+    }
     TRY(copy_params(&l));
     for (node_id i = 1; i < g->nodes.n; i++) {
         if (graph_node(g, i)->op != OP_PARAM) TRY(lower_node(&l, i));
