@@ -36,11 +36,11 @@ extern "C" {
 #define PROEM_VERSION "0.1.0"
 
 /* DLPack type codes that the packaged header may lack (values of DLPack 1.1). */
-#define PROEM_DL_BOOL        6
-#define PROEM_DL_F8E4M3FN    10
-#define PROEM_DL_F8E5M2      12
-#define PROEM_DL_E8M0        14
-#define PROEM_DL_F4E2M1FN    17
+#define PROEM_DL_BOOL     6
+#define PROEM_DL_F8E4M3FN 10
+#define PROEM_DL_F8E5M2   12
+#define PROEM_DL_E8M0     14
+#define PROEM_DL_F4E2M1FN 17
 
 typedef struct proem_context proem_context;
 typedef struct proem_graph proem_graph;
@@ -101,8 +101,7 @@ PROEM_API proem_value proem_graph_call(proem_graph *g, const char *op, size_t n,
 PROEM_API proem_value proem_graph_result(proem_graph *g, proem_value v, int i);
 PROEM_API proem_value proem_graph_name(proem_graph *g, proem_value v, const char *name);
 /* Add an output; in_param is a parameter whose memory it may use, or 0. */
-PROEM_API enum proem_status proem_graph_output(proem_graph *g, proem_value v,
-                                               proem_value in_param);
+PROEM_API enum proem_status proem_graph_output(proem_graph *g, proem_value v, proem_value in_param);
 PROEM_API enum proem_status proem_graph_finish(proem_graph *g);
 
 static inline proem_value proem_call1(proem_graph *g, const char *op, proem_value x,

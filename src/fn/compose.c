@@ -362,15 +362,19 @@ static fn_id of_gather(struct fn_env *env, const struct node *n, const sx *coord
     int axis = n->attrs.axis;
     const struct value *index = graph_value(env->g, n->in[1]);
     sx at[MAX_RANK];
-    if (n->op == OP_TAKE) memcpy(at, coord + axis, (size_t)index->rank * sizeof *at);
-    else broadcast_back(env, n->in[1], rank, coord, at); /* the other dims broadcast */
+    if (n->op == OP_TAKE)
+        memcpy(at, coord + axis, (size_t)index->rank * sizeof *at);
+    else
+        broadcast_back(env, n->in[1], rank, coord, at); /* the other dims broadcast */
     sx look = fn_look(env->pool, fn_of_value(env, n->in[1], at), src->dims[axis]);
     if (look == 0) return 0;
     if (n->op == OP_TAKE_ALONG) {
         broadcast_back(env, n->in[0], rank, coord, ic);
     } else {
-        for (int i = 0; i < axis; i++) ic[i] = coord[i];
-        for (int i = axis + 1; i < src->rank; i++) ic[i] = coord[i + index->rank - 1];
+        for (int i = 0; i < axis; i++)
+            ic[i] = coord[i];
+        for (int i = axis + 1; i < src->rank; i++)
+            ic[i] = coord[i + index->rank - 1];
     }
     ic[axis] = look;
     return fn_of_value(env, n->in[0], ic);

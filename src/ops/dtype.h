@@ -46,10 +46,10 @@ const char *dtype_name(enum dtype d);
 enum dtype dtype_from_name(const char *s, size_t n); /* DT_NONE if there is none */
 int dtype_bits(enum dtype d);
 enum dtype_cat dtype_cat(enum dtype d);
-bool dtype_is_int(enum dtype d);       /* signed or unsigned integer, not bool */
-bool dtype_is_signed(enum dtype d);    /* signed integer */
-bool dtype_is_float(enum dtype d);     /* F or Q */
-bool dtype_has_arith(enum dtype d);    /* not Q */
+bool dtype_is_int(enum dtype d);    /* signed or unsigned integer, not bool */
+bool dtype_is_signed(enum dtype d); /* signed integer */
+bool dtype_is_float(enum dtype d);  /* F or Q */
+bool dtype_has_arith(enum dtype d); /* not Q */
 bool dtype_is_subbyte(enum dtype d);
 int dtype_significand(enum dtype d);
 /* Bytes of n elements, sub-byte ones packed; -1 when that overflows int64. */

@@ -81,11 +81,11 @@ enum op_flag {
 
 struct op_info {
     const char *name;
-    int arity;          /* of an elementwise operator, else 0 */
-    enum op_rule rule;  /* RULE_NONE for structural operators */
+    int arity;         /* of an elementwise operator, else 0 */
+    enum op_rule rule; /* RULE_NONE for structural operators */
     unsigned flags;
     double ulp;
-    const char *c;      /* the C expression, NULL for structural operators */
+    const char *c; /* the C expression, NULL for structural operators */
     union scalar (*ref)(enum dtype d, const union scalar *in, const double *param);
 };
 

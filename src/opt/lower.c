@@ -399,7 +399,8 @@ static enum proem_status copy_outputs(struct lower *l) {
         const struct output *o = &g->outputs.at[i];
         value_id v = l->out->value_of[o->value];
         bool again = graph_def(l->dst, v)->op == OP_PARAM;
-        for (size_t j = 0; j < i; j++) again = again || l->dst->outputs.at[j].value == v;
+        for (size_t j = 0; j < i; j++)
+            again = again || l->dst->outputs.at[j].value == v;
         if (again) {
             const struct value val = *lw_val(l, v);
             l->at.origin = graph_value(g, o->value)->node;

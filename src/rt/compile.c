@@ -18,9 +18,17 @@
 #define OUTPUT_CAP      ((size_t)64 * 1024)
 #define VERSION_TIMEOUT 20000
 
-static const char *const base_flags[] = {
-    "-O2", "-std=gnu11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fPIC",
-    "-w",  "-pipe",      "-shared",           "-nostartfiles"};
+static const char *const base_flags[] = {"-O2",
+                                         "-std=gnu11",
+                                         "-ffp-contract=off",
+                                         "-fno-math-errno",
+                                         "-fno-trapping-math",
+                                         "-fwrapv",
+                                         "-fPIC",
+                                         "-w",
+                                         "-pipe",
+                                         "-shared",
+                                         "-nostartfiles"};
 
 /* ---- finding it ------------------------------------------------------------------------------ */
 

@@ -141,7 +141,8 @@ static void data_errors(void **state) {
     FX_INPUT(&f, 0, t, 8, 2);
     FX_INPUT(&f, 1, ((double[]){0, 7, -9, 8}), 2, 2);
     assert_int_equal(fx_try(&f), PROEM_DATA);
-    assert_non_null(strstr(f.err.text, "take(t, ids): ids[1, 0] is -9, but t has 8 rows along axis 0"));
+    assert_non_null(
+        strstr(f.err.text, "take(t, ids): ids[1, 0] is -9, but t has 8 rows along axis 0"));
     assert_non_null(strstr(f.err.text, "(allowed: -8..7)"));
     fx_free(&f);
 

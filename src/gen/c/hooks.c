@@ -135,11 +135,10 @@ static void group_hook(struct emit *e, const char *hook, const char *o, const ch
     str_add(e->out, "};\n\n");
     str_init(&body, e->out->alloc);
     emit_stage(e, STAGE_GROUP, &body);
-    str_printf(
-        e->out,
-        "PK_I struct %s_%s_group %s_%s_group_init(const struct pk_args *g, const struct "
-        "%s_%s_row *r, pk_i64 z, pk_i64 %s, pk_i64 k, int cnt)\n{\n",
-        e->prefix, hook, e->prefix, hook, e->prefix, hook, o);
+    str_printf(e->out,
+               "PK_I struct %s_%s_group %s_%s_group_init(const struct pk_args *g, const struct "
+               "%s_%s_row *r, pk_i64 z, pk_i64 %s, pk_i64 k, int cnt)\n{\n",
+               e->prefix, hook, e->prefix, hook, e->prefix, hook, o);
     prologue(e, missing);
     str_printf(e->out, "    struct %s_%s_group group = {0}, *q = &group;\n    (void)q, (void)r;\n",
                e->prefix, hook);
@@ -370,8 +369,7 @@ static void acc_struct(struct emit *e) {
         str_printf(e->out, "    %s a%d;\n", lane_name(k->pass[i].acc), i);
         if (is_arg(k->pass[i].op)) str_printf(e->out, "    vi64 at%d;\n", i);
     }
-    str_printf(e->out, "};\n\nPK_I void %s_acc_init(struct %s_acc *a)\n{\n", e->prefix,
-               e->prefix);
+    str_printf(e->out, "};\n\nPK_I void %s_acc_init(struct %s_acc *a)\n{\n", e->prefix, e->prefix);
     for (int i = 0; i < k->n_pass; i++) {
         str_printf(e->out, "    a->a%d = ", i);
         identity(&k->pass[i], e->out);
@@ -384,10 +382,9 @@ static void acc_struct(struct emit *e) {
 
 static void combine_functions(struct emit *e) {
     const struct kernel *k = e->k;
-    str_printf(
-        e->out,
-        "PK_I void %s_combine(struct %s_acc *a, const struct %s_acc *b, int level)\n{\n",
-        e->prefix, e->prefix, e->prefix);
+    str_printf(e->out,
+               "PK_I void %s_combine(struct %s_acc *a, const struct %s_acc *b, int level)\n{\n",
+               e->prefix, e->prefix, e->prefix);
     for (int i = 0; i < k->n_pass; i++) {
         const char *xs = arena_printf(e->arena, "b->a%d", i);
         const char *ats = arena_printf(e->arena, "b->at%d", i);
@@ -395,10 +392,9 @@ static void combine_functions(struct emit *e) {
         take_in(&k->pass[i], i, xs != NULL ? xs : "", ats != NULL ? ats : "", e->out);
         str_add(e->out, "    }\n");
     }
-    str_printf(
-        e->out,
-        "}\n\nPK_I void %s_rotate(struct %s_acc *to, const struct %s_acc *a, int by)\n{\n",
-        e->prefix, e->prefix, e->prefix);
+    str_printf(e->out,
+               "}\n\nPK_I void %s_rotate(struct %s_acc *to, const struct %s_acc *a, int by)\n{\n",
+               e->prefix, e->prefix, e->prefix);
     for (int i = 0; i < k->n_pass; i++) {
         str_printf(e->out, "    to->a%d = pk_rotate_%s(a->a%d, by);\n", i,
                    lane_name(k->pass[i].acc), i);
@@ -482,11 +478,10 @@ static void finish_function(struct emit *e, int levels, bool along) {
         emit_stage(e, level + 1, &whole);
         str_add(&whole, "    }\n");
     }
-    str_printf(
-        e->out,
-        "PK_I void %s_finish(const struct pk_args *g, struct %s_c_row *r, const struct "
-        "%s_acc *a, int level, pk_i64 z, int cnt)\n{\n",
-        e->prefix, e->prefix, e->prefix);
+    str_printf(e->out,
+               "PK_I void %s_finish(const struct pk_args *g, struct %s_c_row *r, const struct "
+               "%s_acc *a, int level, pk_i64 z, int cnt)\n{\n",
+               e->prefix, e->prefix, e->prefix);
     prologue(e, "mnk");
     str_add(e->out, "    (void)a, (void)level;\n");
     str_add(e->out, emit_part(e, &whole));
@@ -506,11 +501,10 @@ static void reduction_row(struct emit *e) {
     str_free(&fields);
     str_init(&body, e->out->alloc);
     emit_stage(e, STAGE_ROW, &body);
-    str_printf(
-        e->out,
-        "PK_I void %s_row_init(const struct pk_args *g, struct %s_c_row *r, pk_i64 z, "
-        "int cnt)\n{\n",
-        e->prefix, e->prefix);
+    str_printf(e->out,
+               "PK_I void %s_row_init(const struct pk_args *g, struct %s_c_row *r, pk_i64 z, "
+               "int cnt)\n{\n",
+               e->prefix, e->prefix);
     prologue(e, "mnk");
     str_add(e->out, "    (void)r;\n");
     str_add(e->out, emit_part(e, &body));

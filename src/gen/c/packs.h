@@ -14,16 +14,16 @@
 
 struct pack_leaf {
     fn_id load;
-    int group;     /* G */
-    bool by_z;     /* does it differ between batches? */
+    int group; /* G */
+    bool by_z; /* does it differ between batches? */
     value_id tensor;
 };
 
 struct packs {
     int n;
     struct pack_leaf at[MAX_PACKS];
-    sx outer;         /* the coordinate of the template's columns */
-    const char *o;    /* its letter */
+    sx outer;      /* the coordinate of the template's columns */
+    const char *o; /* its letter */
     sx Z, N, K;
 };
 

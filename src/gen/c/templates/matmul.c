@@ -88,7 +88,7 @@
 
 #include "matmul_operands.h"
 
-#define MM_NR           (MM_NV * PK_W)
+#define MM_NR (MM_NV * PK_W)
 #if MM_MR > PK_W || (MM_MR > 4 && MM_MR % 2)
 #error "MM_MR is 1..4 or even, at most PK_W"
 #endif
@@ -409,8 +409,7 @@ static void MM(pack_b_task)(const struct pk_args *g, const struct MM(plan) * p, 
         pk_i64 kc = MM(min)(MM_KC, p->K - k0);
         for (int j = 0; j < MM_NB; j++)
             MM(pack_b)
-            (g, j, z, panel * MM_NR, p->N, panels, k0, kc,
-             dst + MM(b_panel)(p, z, k0, kc, j, panel));
+        (g, j, z, panel * MM_NR, p->N, panels, k0, kc, dst + MM(b_panel)(p, z, k0, kc, j, panel));
     }
 }
 
@@ -448,8 +447,7 @@ static void MM(product_task)(const struct pk_args *g, const struct MM(plan) * p,
         if (!sa)
             for (pk_i64 i = i0; i < i1; i += MM_GROUP)
                 MM(pack_a)
-                (g, p, z, i, MM(min)(i + MM_GROUP, i1), k0, kc,
-                 la + (MM(panel_start)(p, i) - m0) * kc);
+        (g, p, z, i, MM(min)(i + MM_GROUP, i1), k0, kc, la + (MM(panel_start)(p, i) - m0) * kc);
         for (pk_i64 jc = j0; jc < j1; jc += step) {
             pk_i64 jn = MM(min)(step, j1 - jc);
             if (!sb)

@@ -300,9 +300,8 @@ MM_INLINE void MM(pack_b_op)(const struct pk_args *g, int j, int axis, pk_i64 z,
     if (axis)
         for (pk_i64 v = 0; v < vectors; v++)
             MM(pack_b_k)
-            (g, j, z, n + v * PK_W, N, k0, kc, dst + v / MM_NV * MM_NR * kc + v % MM_NV * PK_W);
-    else
-        MM(pack_b_n)(g, j, z, n, N, vectors, k0, kc, dst);
+    (g, j, z, n + v * PK_W, N, k0, kc, dst + v / MM_NV * MM_NR * kc + v % MM_NV * PK_W);
+    else MM(pack_b_n)(g, j, z, n, N, vectors, k0, kc, dst);
     for (pk_i64 v = vectors; v < panels * MM_NV; v++)
         for (pk_i64 k = 0; k < kc; k++)
             MM(put)(dst + v / MM_NV * MM_NR * kc + v % MM_NV * PK_W + k * MM_NR, MM_SET(0));

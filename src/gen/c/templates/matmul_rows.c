@@ -18,14 +18,17 @@
  *   #define MM_MR 8                rows at a time: 1, 2, 4, 6 or 8
  *   optional:
  *   #define MM_M 1                 M, if it is known: only code for it is made
- *   #define MM_KB 16               axis 0: elements along k between which sums rest in memory. For
- * B as [k][n]: the rows that the processor can stream at once. For B as [n / NR][k][NR]: endless, 1
- * << 30 #define MM_B0_AHEAD 512        fetch B0 into the cache so many elements along k ahead,
- * about 2 KiB of its largest leaf, with one more function: void MM(b0_fetch)(const struct pk_args
- * *g, const struct MM(b0_row) *r, pk_i64 z, pk_i64 n, pk_i64 k, int count) prefetches k ..
- * k+count-1 of row n (axis 1) or of columns n .. n+PK_W-1; k may be past K; count is MM_B0_GROUP,
- * or 64 without. MM_B1_AHEAD .. #define MM_PACKS 1             operands packed once by functions of
- * the generator: see matmul.c
+ *   #define MM_KB 16               axis 0: elements along k between which sums rest in memory. For B as
+ *                                  [k][n]: the rows that the processor can stream at once. For B as
+ *                                  [n / NR][k][NR]: endless, 1 << 30
+ *   #define MM_B0_AHEAD 512        fetch B0 into the cache so many elements along k ahead, about 2 KiB
+ *                                  of its largest leaf, with one more function:
+ *   void MM(b0_fetch)(const struct pk_args *g, const struct MM(b0_row) *r, pk_i64 z, pk_i64 n,
+ *                     pk_i64 k, int count);
+ *                                  prefetches k .. k+count-1 of row n (axis 1) or of columns n ..
+ *                                  n+PK_W-1; k may be past K; count is MM_B0_GROUP, or 64 without.
+ *                                  MM_B1_AHEAD ..
+ *   #define MM_PACKS 1             operands packed once by functions of the generator: see matmul.c
  */
 
 #include "matmul_operands.h"
@@ -418,7 +421,7 @@ MM_INLINE MM_ACC MM(add_lanes)(const MM_ACC_S *t) {
         MM(dot##j##_##h)(g, z, n, k0, k1, x, sums + n - n0, p->columns);                           \
     for (; n < n1; n += PK_W)                                                                      \
         MM(tail##j##_##h)                                                                          \
-        (g, z, n, (int)MM(min)(n1 - n, PK_W), k0, k1, x, sums + n - n0, p->columns);
+    (g, z, n, (int)MM(min)(n1 - n, PK_W), k0, k1, x, sums + n - n0, p->columns);
 
 #define MM_COLUMNS_N(j)                                                                            \
     static void MM(columns##j)(const struct pk_args *g, const struct MM(plan) * p, pk_i64 z,       \

@@ -38,25 +38,22 @@
 
 #define RD_CAT2(a, b) a##_##b
 #define RD_CAT1(a, b) RD_CAT2(a, b)
-#define RD(x) RD_CAT1(PK_KERNEL, x)
-#define RD_INLINE static inline __attribute__((always_inline, unused))
-#define RD_ROWS (RD_AXIS ? 1 : PK_W)
+#define RD(x)         RD_CAT1(PK_KERNEL, x)
+#define RD_INLINE     static inline __attribute__((always_inline, unused))
+#define RD_ROWS       (RD_AXIS ? 1 : PK_W)
 
-static pk_i64 RD(none)(const struct pk_args *g)
-{
+static pk_i64 RD(none)(const struct pk_args *g) {
     (void)g;
     return 0;
 }
 
 /* Blocks of rows in a task: about 16 k elements. */
-static pk_i64 RD(blocks)(const struct RD(shape) *s)
-{
+static pk_i64 RD(blocks)(const struct RD(shape) * s) {
     pk_i64 k = s->K > 0 ? s->K : 1, n = 16384 / (k * RD_ROWS);
     return n > 0 ? n : 1;
 }
 
-static pk_i64 RD(tasks)(const struct pk_args *g, int phase)
-{
+static pk_i64 RD(tasks)(const struct pk_args *g, int phase) {
     struct RD(shape) s = RD(get_shape)(g);
     pk_i64 rows = RD(blocks)(&s) * RD_ROWS;
     (void)phase;
@@ -64,14 +61,14 @@ static pk_i64 RD(tasks)(const struct pk_args *g, int phase)
 }
 
 #if RD_AXIS
-RD_INLINE void RD(level)(const struct pk_args *g, struct RD(c_row) *r, int level, pk_i64 z, int cnt,
-                         pk_i64 K)
-{
+RD_INLINE void RD(level)(const struct pk_args *g, struct RD(c_row) * r, int level, pk_i64 z,
+                         int cnt, pk_i64 K) {
     struct RD(acc) a, b;
     pk_i64 k = 0;
     (void)cnt;
     RD(acc_init)(&a);
-    for (; k + PK_W <= K; k += PK_W) RD(step)(g, r, &a, level, z, k, PK_W);
+    for (; k + PK_W <= K; k += PK_W)
+        RD(step)(g, r, &a, level, z, k, PK_W);
     if (k < K) RD(step)(g, r, &a, level, z, k, (int)(K - k));
 #if PK_W > 8
     RD(rotate)(&b, &a, 8);
@@ -88,40 +85,42 @@ RD_INLINE void RD(level)(const struct pk_args *g, struct RD(c_row) *r, int level
     RD(finish)(g, r, &a, level, z, 1);
 }
 
-RD_INLINE void RD(elements)(const struct pk_args *g, const struct RD(c_row) *r, pk_i64 z, int cnt,
-                            pk_i64 K)
-{
+RD_INLINE void RD(elements)(const struct pk_args *g, const struct RD(c_row) * r, pk_i64 z, int cnt,
+                            pk_i64 K) {
     pk_i64 k = 0;
     (void)cnt;
-    for (; k + PK_W <= K; k += PK_W) RD(element_store)(g, r, z, k, PK_W);
+    for (; k + PK_W <= K; k += PK_W)
+        RD(element_store)(g, r, z, k, PK_W);
     if (k < K) RD(element_store)(g, r, z, k, (int)(K - k));
 }
 #else
-RD_INLINE void RD(level)(const struct pk_args *g, struct RD(c_row) *r, int level, pk_i64 z, int cnt,
-                         pk_i64 K)
-{
+RD_INLINE void RD(level)(const struct pk_args *g, struct RD(c_row) * r, int level, pk_i64 z,
+                         int cnt, pk_i64 K) {
     struct RD(acc) a[PK_W];
-    for (int l = 0; l < PK_W; l++) RD(acc_init)(&a[l]);
+    for (int l = 0; l < PK_W; l++)
+        RD(acc_init)(&a[l]);
     if (cnt == PK_W) {
-        for (pk_i64 k = 0; k < K; k++) RD(step)(g, r, &a[k % PK_W], level, z, k, PK_W);
+        for (pk_i64 k = 0; k < K; k++)
+            RD(step)(g, r, &a[k % PK_W], level, z, k, PK_W);
     } else {
-        for (pk_i64 k = 0; k < K; k++) RD(step)(g, r, &a[k % PK_W], level, z, k, cnt);
+        for (pk_i64 k = 0; k < K; k++)
+            RD(step)(g, r, &a[k % PK_W], level, z, k, cnt);
     }
     for (int h = PK_W / 2; h > 0; h /= 2) {
-        for (int l = 0; l < h; l++) RD(combine)(&a[l], &a[l + h], level);
+        for (int l = 0; l < h; l++)
+            RD(combine)(&a[l], &a[l + h], level);
     }
     RD(finish)(g, r, &a[0], level, z, cnt);
 }
 
-RD_INLINE void RD(elements)(const struct pk_args *g, const struct RD(c_row) *r, pk_i64 z, int cnt,
-                            pk_i64 K)
-{
-    for (pk_i64 k = 0; k < K; k++) RD(element_store)(g, r, z, k, cnt);
+RD_INLINE void RD(elements)(const struct pk_args *g, const struct RD(c_row) * r, pk_i64 z, int cnt,
+                            pk_i64 K) {
+    for (pk_i64 k = 0; k < K; k++)
+        RD(element_store)(g, r, z, k, cnt);
 }
 #endif
 
-static void RD(rows)(const struct pk_args *g, pk_i64 z, int cnt, pk_i64 K)
-{
+static void RD(rows)(const struct pk_args *g, pk_i64 z, int cnt, pk_i64 K) {
     struct RD(c_row) r;
     RD(row_init)(g, &r, z, cnt);
     RD(level)(g, &r, 0, z, cnt, K);
@@ -150,8 +149,7 @@ static void RD(rows)(const struct pk_args *g, pk_i64 z, int cnt, pk_i64 K)
     if (RD_ELEMENTS) RD(elements)(g, &r, z, cnt, K);
 }
 
-static void RD(run)(const struct pk_args *g, int phase, pk_i64 task)
-{
+static void RD(run)(const struct pk_args *g, int phase, pk_i64 task) {
     struct RD(shape) s = RD(get_shape)(g);
     pk_i64 rows = RD(blocks)(&s) * RD_ROWS, end = (task + 1) * rows;
     (void)phase;

@@ -17,23 +17,20 @@
 
 #define SN_CAT2(a, b) a##_##b
 #define SN_CAT1(a, b) SN_CAT2(a, b)
-#define SN(x) SN_CAT1(PK_KERNEL, x)
+#define SN(x)         SN_CAT1(PK_KERNEL, x)
 
-static pk_i64 SN(none)(const struct pk_args *g)
-{
+static pk_i64 SN(none)(const struct pk_args *g) {
     (void)g;
     return 0;
 }
 
-static pk_i64 SN(tasks)(const struct pk_args *g, int phase)
-{
+static pk_i64 SN(tasks)(const struct pk_args *g, int phase) {
     struct SN(shape) s = SN(get_shape)(g);
     (void)phase;
     return s.K > 0 && s.Z > 0 ? (s.Z + PK_W - 1) / PK_W : 0;
 }
 
-static void SN(run)(const struct pk_args *g, int phase, pk_i64 task)
-{
+static void SN(run)(const struct pk_args *g, int phase, pk_i64 task) {
     struct SN(shape) s = SN(get_shape)(g);
     pk_i64 z = task * PK_W;
     int cnt = s.Z - z < PK_W ? (int)(s.Z - z) : PK_W;

@@ -23,34 +23,31 @@
 
 #define SC_CAT2(a, b) a##_##b
 #define SC_CAT1(a, b) SC_CAT2(a, b)
-#define SC(x) SC_CAT1(PK_KERNEL, x)
+#define SC(x)         SC_CAT1(PK_KERNEL, x)
 
-static pk_i64 SC(none)(const struct pk_args *g)
-{
+static pk_i64 SC(none)(const struct pk_args *g) {
     (void)g;
     return 0;
 }
 
-static pk_i64 SC(local)(const struct pk_args *g)
-{
+static pk_i64 SC(local)(const struct pk_args *g) {
     return SC(get_shape)(g).K * (pk_i64)sizeof(SC_ACC);
 }
 
-static pk_i64 SC(tasks)(const struct pk_args *g, int phase)
-{
+static pk_i64 SC(tasks)(const struct pk_args *g, int phase) {
     struct SC(shape) s = SC(get_shape)(g);
     (void)phase;
     return s.K > 0 && s.Z > 0 ? (s.Z + PK_W - 1) / PK_W : 0;
 }
 
-static void SC(run)(const struct pk_args *g, int phase, pk_i64 task)
-{
+static void SC(run)(const struct pk_args *g, int phase, pk_i64 task) {
     struct SC(shape) s = SC(get_shape)(g);
     SC_ACC *line = (SC_ACC *)g->local;
     pk_i64 z = task * PK_W;
     int cnt = s.Z - z < PK_W ? (int)(s.Z - z) : PK_W;
     (void)phase;
-    for (pk_i64 k = 0; k < s.K; k++) line[k] = SC(base)(g, z, k, cnt);
+    for (pk_i64 k = 0; k < s.K; k++)
+        line[k] = SC(base)(g, z, k, cnt);
     for (pk_i64 n = 0; n < s.N; n++) {
         const vi64 at = SC(index)(g, z, n, cnt);
         const SC_ACC v = SC(src)(g, z, n, cnt);
@@ -65,7 +62,8 @@ static void SC(run)(const struct pk_args *g, int phase, pk_i64 task)
         }
 #endif
     }
-    for (pk_i64 k = 0; k < s.K; k++) SC(store)(g, z, k, cnt, line[k]);
+    for (pk_i64 k = 0; k < s.K; k++)
+        SC(store)(g, z, k, cnt, line[k]);
 }
 
 static const struct pk_kernel SC(kernel) = {

@@ -20,41 +20,36 @@
 
 #define ST_CAT2(a, b) a##_##b
 #define ST_CAT1(a, b) ST_CAT2(a, b)
-#define ST(x) ST_CAT1(PK_KERNEL, x)
+#define ST(x)         ST_CAT1(PK_KERNEL, x)
 
-static pk_i64 ST(none)(const struct pk_args *g)
-{
+static pk_i64 ST(none)(const struct pk_args *g) {
     (void)g;
     return 0;
 }
 
 /* Values, then two arrays of positions, each rounded up to whole vectors. */
-static pk_i64 ST(padded)(pk_i64 K)
-{
+static pk_i64 ST(padded)(pk_i64 K) {
     return (K + PK_W - 1) / PK_W * PK_W;
 }
 
-static pk_i64 ST(local)(const struct pk_args *g)
-{
+static pk_i64 ST(local)(const struct pk_args *g) {
     pk_i64 n = ST(padded)(ST(get_shape)(g).K);
     return n * (pk_i64)(sizeof(ST_ACC_S) + 2 * sizeof(pk_i64)) + 256;
 }
 
-static pk_i64 ST(tasks)(const struct pk_args *g, int phase)
-{
+static pk_i64 ST(tasks)(const struct pk_args *g, int phase) {
     struct ST(shape) s = ST(get_shape)(g);
     (void)phase;
     return s.N > 0 && s.K > 0 ? s.Z : 0;
 }
 
-static inline int ST(before)(const ST_ACC_S *v, pk_i64 a, pk_i64 b)
-{
+static inline int ST(before)(const ST_ACC_S *v, pk_i64 a, pk_i64 b) {
     return ST_DESCENDING ? ST_LESS(v[b], v[a]) : ST_LESS(v[a], v[b]);
 }
 
-static pk_i64 *ST(order)(const ST_ACC_S *v, pk_i64 *from, pk_i64 *to, pk_i64 K)
-{
-    for (pk_i64 i = 0; i < K; i++) from[i] = i;
+static pk_i64 *ST(order)(const ST_ACC_S *v, pk_i64 *from, pk_i64 *to, pk_i64 K) {
+    for (pk_i64 i = 0; i < K; i++)
+        from[i] = i;
     for (pk_i64 w = 1; w < K; w *= 2) {
         for (pk_i64 lo = 0; lo < K; lo += 2 * w) {
             pk_i64 mid = lo + w < K ? lo + w : K, end = lo + 2 * w < K ? lo + 2 * w : K;
@@ -71,8 +66,7 @@ static pk_i64 *ST(order)(const ST_ACC_S *v, pk_i64 *from, pk_i64 *to, pk_i64 K)
     return from;
 }
 
-static void ST(run)(const struct pk_args *g, int phase, pk_i64 z)
-{
+static void ST(run)(const struct pk_args *g, int phase, pk_i64 z) {
     struct ST(shape) s = ST(get_shape)(g);
     pk_i64 n = ST(padded)(s.K);
     pk_i64 *a = (pk_i64 *)g->local, *b = a + n;
