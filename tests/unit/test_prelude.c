@@ -71,12 +71,13 @@ LANE_IO(vu64, u64)
     X(EXPM1, expm1)                                                                                \
     X(LOG, log)                                                                                    \
     X(LOG2, log2)                                                                                  \
-    X(LOG10, log10) X(LOG1P, log1p) X(SQRT, sqrt) X(RSQRT, rsqrt) X(RECIPROCAL, reciprocal)        \
-        X(SIN, sin) X(COS, cos) X(TAN, tan) X(ASIN, asin) X(ACOS, acos) X(ATAN, atan)              \
-            X(SINH, sinh) X(COSH, cosh) X(TANH, tanh) X(ASINH, asinh) X(ACOSH, acosh)              \
-                X(ATANH, atanh) X(ERF, erf) X(ERFC, erfc) X(SIGMOID, sigmoid) X(SILU, silu)        \
-                    X(MISH, mish) X(HARDSWISH, hardswish) X(HARDSIGMOID, hardsigmoid)              \
-                        X(GELU, gelu) X(GELU_TANH, gelu_tanh)
+    X(LOG10, log10)                                                                                \
+    X(LOG1P, log1p)                                                                                \
+    X(SQRT, sqrt) X(RSQRT, rsqrt) X(RECIPROCAL, reciprocal) X(SIN, sin) X(COS, cos) X(TAN, tan)    \
+        X(ASIN, asin) X(ACOS, acos) X(ATAN, atan) X(SINH, sinh) X(COSH, cosh) X(TANH, tanh)        \
+            X(ASINH, asinh) X(ACOSH, acosh) X(ATANH, atanh) X(ERF, erf) X(ERFC, erfc)              \
+                X(SIGMOID, sigmoid) X(SILU, silu) X(MISH, mish) X(HARDSWISH, hardswish)            \
+                    X(HARDSIGMOID, hardsigmoid) X(GELU, gelu) X(GELU_TANH, gelu_tanh)
 #define ANY1_LIST(X)                                                                               \
     X(ABS, abs)                                                                                    \
     X(SIGN, sign)                                                                                  \
@@ -94,8 +95,9 @@ LANE_IO(vu64, u64)
     X(SOFTPLUS, softplus, c, 3.7, 5.0)                                                             \
     X(SOFTPLUS, softplus, d, 1.0, 500.0)                                                           \
     X(ELU, elu, a, 1.0, 0.0)                                                                       \
-    X(ELU, elu, b, 1.6732632423543772, 0.0) X(LEAKY_RELU, leaky_relu, a, 0.01, 0.0)                \
-        X(LEAKY_RELU, leaky_relu, b, 0.25, 0.0) X(LEAKY_RELU, leaky_relu, c, -1.7, 0.0)
+    X(ELU, elu, b, 1.6732632423543772, 0.0)                                                        \
+    X(LEAKY_RELU, leaky_relu, a, 0.01, 0.0)                                                        \
+    X(LEAKY_RELU, leaky_relu, b, 0.25, 0.0) X(LEAKY_RELU, leaky_relu, c, -1.7, 0.0)
 
 // clang-format off
 #define X(op, fam) REALS(WRAP1, fam)

@@ -37,16 +37,17 @@ struct dtype_fns {
 #define DTYPES(X)                                                                                  \
     X(F64, f64, vf64, f, vu64, F64)                                                                \
     X(F32, f32, vf32, f, vu32, F32)                                                                \
-    X(F16, f16, vf32, f, vu32, F32) X(BF16, bf16, vf32, f, vu32, F32)                              \
-        X(F8E4M3FN, f8e4m3fn, vf32, f, vu32, F32) X(F8E5M2, f8e5m2, vf32, f, vu32, F32)            \
-            X(F4E2M1FN, f4e2m1fn, vf32, f, vu32, F32) X(E8M0, e8m0, vf32, f, vu32, F32)            \
-                X(I64, i64, vi64, i, vu64, I64) X(I32, i32, vi32, i, vu32, I32)                    \
-                    X(I16, i16, vi32, i, vu32, I32) X(I8, i8, vi32, i, vu32, I32)                  \
-                        X(I4, i4, vi32, i, vu32, I32) X(I2, i2, vi32, i, vu32, I32)                \
-                            X(U64, u64, vu64, i, vu64, U64) X(U32, u32, vu32, i, vu32, U32)        \
-                                X(U16, u16, vu32, i, vu32, U32) X(U8, u8, vu32, i, vu32, U32)      \
-                                    X(U4, u4, vu32, i, vu32, U32) X(U2, u2, vu32, i, vu32, U32)    \
-                                        X(BOOL, truth, vi32, i, vu32, BOOL)
+    X(F16, f16, vf32, f, vu32, F32)                                                                \
+    X(BF16, bf16, vf32, f, vu32, F32)                                                              \
+    X(F8E4M3FN, f8e4m3fn, vf32, f, vu32, F32) X(F8E5M2, f8e5m2, vf32, f, vu32, F32)                \
+        X(F4E2M1FN, f4e2m1fn, vf32, f, vu32, F32) X(E8M0, e8m0, vf32, f, vu32, F32)                \
+            X(I64, i64, vi64, i, vu64, I64) X(I32, i32, vi32, i, vu32, I32)                        \
+                X(I16, i16, vi32, i, vu32, I32) X(I8, i8, vi32, i, vu32, I32)                      \
+                    X(I4, i4, vi32, i, vu32, I32) X(I2, i2, vi32, i, vu32, I32)                    \
+                        X(U64, u64, vu64, i, vu64, U64) X(U32, u32, vu32, i, vu32, U32)            \
+                            X(U16, u16, vu32, i, vu32, U32) X(U8, u8, vu32, i, vu32, U32)          \
+                                X(U4, u4, vu32, i, vu32, U32) X(U2, u2, vu32, i, vu32, U32)        \
+                                    X(BOOL, truth, vi32, i, vu32, BOOL)
 #define DEFINE(ID, D, L, field, B, LD)                                                             \
     static void ld_##ID(const void *base, int64_t index, union lanes *out) {                       \
         PUT(out, pk_ld_##D(base, index));                                                          \
@@ -332,8 +333,8 @@ struct convert_fns {
 #define FLOATS(X, ...)                                                                             \
     X(f16, F16, __VA_ARGS__)                                                                       \
     X(bf16, BF16, __VA_ARGS__)                                                                     \
-    X(f8e4m3fn, F8E4M3FN, __VA_ARGS__) X(f8e5m2, F8E5M2, __VA_ARGS__)                              \
-        X(f4e2m1fn, F4E2M1FN, __VA_ARGS__) X(e8m0, E8M0, __VA_ARGS__)
+    X(f8e4m3fn, F8E4M3FN, __VA_ARGS__)                                                             \
+    X(f8e5m2, F8E5M2, __VA_ARGS__) X(f4e2m1fn, F4E2M1FN, __VA_ARGS__) X(e8m0, E8M0, __VA_ARGS__)
 #define SIGNED(X)   X(i16, I16) X(i8, I8) X(i4, I4) X(i2, I2)
 #define UNSIGNED(X) X(u16, U16) X(u8, U8) X(u4, U4) X(u2, U2)
 
