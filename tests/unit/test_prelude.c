@@ -65,6 +65,7 @@ LANE_IO(vu64, u64)
 #define ALL(W, fam)   REALS(W, fam) INTS(W, fam)
 
 /* the families of one operand that exist for floats only */
+// clang-format off
 #define REAL1_LIST(X)                                                                              \
     X(EXP, exp)                                                                                    \
     X(EXP2, exp2)                                                                                  \
@@ -98,6 +99,7 @@ LANE_IO(vu64, u64)
     X(ELU, elu, b, 1.6732632423543772, 0.0)                                                        \
     X(LEAKY_RELU, leaky_relu, a, 0.01, 0.0)                                                        \
     X(LEAKY_RELU, leaky_relu, b, 0.25, 0.0) X(LEAKY_RELU, leaky_relu, c, -1.7, 0.0)
+// clang-format on
 
 // clang-format off
 #define X(op, fam) REALS(WRAP1, fam)

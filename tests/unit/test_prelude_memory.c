@@ -34,6 +34,7 @@ struct dtype_fns {
         memcpy(p, &v_, sizeof v_);                                                                 \
     } while (0)
 /* D, lane, field of union scalar, lane of bit patterns */
+// clang-format off
 #define DTYPES(X)                                                                                  \
     X(F64, f64, vf64, f, vu64, F64)                                                                \
     X(F32, f32, vf32, f, vu32, F32)                                                                \
@@ -90,6 +91,7 @@ struct dtype_fns {
 #define SCALAR_i  int64_t
 #define BITS_vu32 unsigned
 #define BITS_vu64 uint64_t
+// clang-format on
 
 // clang-format off
 DTYPES(DEFINE)
