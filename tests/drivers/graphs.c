@@ -40,7 +40,7 @@ static bool read_settings(struct settings *o, int argc, char **argv) {
                            .show = 10,
                            .seed = 1,
                            .cc = "gcc",
-                           .opt = "-O0"};
+                           .opt = "-Og"};
     for (int i = 1; i < argc; i++) {
         const char *v = NULL;
         if (setting(argv[i], "N", &v))
