@@ -146,7 +146,7 @@ bool report_markdown(const struct report *r, FILE *f) {
         fprintf(f, "- left out: %s: %s\n", key, json_string_value(value));
     fprintf(f, "\nTimes are medians over interleaved rounds [p10..p90]; %% is of the measured FMA "
                "peak. One thread: CPU time of the thread. Two: wall.\nA ratio below its bar by "
-               "more than 2 % "
+               "more than 2 %% "
                "in nearly every round is bold, `short`; by less, `near`.\n");
     for (size_t s = 0; s < sizeof sections / sizeof *sections; s++)
         section_table(f, rows, s);
