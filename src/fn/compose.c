@@ -303,7 +303,11 @@ fn_id fn_apply(struct fn_env *env, const struct node *n, const fn_id *arg) {
                 op_info(n->op)->name);
         return 0;
     }
-    fn_id f = fn_op(env->pool, n->op, compute, ov->dtype, n->n_in, arg, n->attrs.param);
+    /* A 0-dim operand may have a wider dtype than the result: it is rounded where values are. */
+    fn_id in_compute[3] = {0, 0, 0};
+    for (int i = 0; i < n->n_in; i++)
+        in_compute[i] = result(env, fn_convert(env->pool, arg[i], compute));
+    fn_id f = fn_op(env->pool, n->op, compute, ov->dtype, n->n_in, in_compute, n->attrs.param);
     return result(env, f);
 }
 
