@@ -32,7 +32,52 @@ struct gen_unit {
     struct str text; /* on the plan's allocator: str_free */
     int n_kernels;
     struct gen_kernel *kernels;
+    struct gen_cuda *cuda; /* of each kernel; NULL in a unit of C */
 };
+
+/* ---- CUDA ------------------------------------------------------------------------------------ */
+
+/* A tensor as the copy engine (TMA) sees it: encoded by the runtime for the tensor's address when a
+ * program is bound, passed to the kernel as its argument number 1, 2, .. after struct pk_args. */
+struct gen_tensor_map {
+    value_id tensor;
+    enum dtype dtype;
+    int rank;      /* 1..5, innermost dimension first; the innermost one is contiguous */
+    sx offset;     /* elements from the tensor's address to the map's first element */
+    sx dims[5];    /* extents in elements */
+    sx strides[5]; /* elements between neighbours along each dimension; [0] is 1 */
+    int box[5];    /* elements copied at once along each dimension */
+    int swizzle;   /* bytes: 0, 32, 64 or 128 */
+};
+
+/* One launch of a __global__ function. A kernel is a list of them, in order on one stream. The grid
+ * has one dimension: `blocks` blocks, at most per_sm * number of SMs when per_sm > 0 (then the
+ * function strides over its tasks). blocks is the number of tasks; 0 tasks: no launch. */
+struct gen_launch {
+    const char *entry; /* name of the extern "C" __global__ function */
+    int threads;       /* of a block */
+    int cluster;       /* blocks of a cluster, 1: none; blocks are rounded up to a multiple */
+    int shared;        /* bytes of dynamic shared memory of a block */
+    int per_sm;
+    sx blocks;
+    int n_maps;
+    const struct gen_tensor_map *maps;
+    bool check; /* tests data: writes pk_fault, is launched before the others */
+};
+
+/* What the runtime needs for a kernel of a CUDA unit beside gen_kernel. */
+struct gen_cuda {
+    int n_launches;
+    const struct gen_launch *launches;
+    sx scratch;  /* bytes of device memory that all its launches share, 0: none */
+    bool zeroed; /* the scratch must be 0 before the first launch ever; a launch leaves it 0 */
+};
+
+/* CUDA C for NVRTC: as gen_c, with cuda[i] for kernel i of unit u in (*out)[u].cuda. */
+enum proem_status gen_cuda(struct plan *p, const struct device_desc *device, int n_units,
+                           struct gen_unit **out, int *n_out, struct err *e);
+
+/* ---- C ---------------------------------------------------------------------------------------- */
 
 /* C for a CPU. Spreads the plan's kernels over at most n_units files (the result says how many), so
  * that they can be compiled side by side; with fewer units than kernels, kernels of equal text are
