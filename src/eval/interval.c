@@ -237,10 +237,9 @@ static struct iv unary(enum op op, enum dtype d, struct iv a, const double *para
         return periodic(op, d, a, param);
     case OP_TAN: return tangent(d, a, param);
     case OP_RECIPROCAL: return reciprocal(a);
-    case OP_RSQRT:
-        if (a.lo == 0) return (struct iv){f1(op, d, a.hi, param), INF};
-        return at_ends(op, d, a, param);
+    case OP_RSQRT: /* of -0: -inf */ return a.lo == 0 ? iv_any() : at_ends(op, d, a, param);
     case OP_FRAC:
+        if (isinf(a.lo) || isinf(a.hi)) return iv_any();
         if (trunc(a.lo) == trunc(a.hi)) return at_ends(op, d, a, param);
         return (struct iv){a.lo < 0 ? -1 : 0, a.hi > 0 ? 1 : 0};
     case OP_SOFTPLUS: return softplus(d, a, param);
@@ -307,16 +306,33 @@ static struct iv copy_sign(struct iv a, struct iv b) {
     return (struct iv){-m.hi, m.hi};
 }
 
-/* a // b, a % b, fmod: exact steps are found from the quotient's range. */
-static struct iv quotient(enum op op, enum dtype d, struct iv a, struct iv b) {
-    struct iv q = iv_div(a, b);
-    if (iv_is_any(q) || isnan(q.lo)) return q;
-    q = iv_grow(q, 0x1p-50, 0);
-    if (op == OP_FLOORDIV) return (struct iv){floor(q.lo), floor(q.hi)};
-    bool same = op == OP_MOD ? floor(q.lo) == floor(q.hi) : trunc(q.lo) == trunc(q.hi);
-    if (same && b.lo == b.hi && isfinite(a.lo) && isfinite(a.hi)) {
-        return iv_fix(f2(op, d, a.lo, b.lo), f2(op, d, a.hi, b.lo));
+/* Quotients up to this are whole numbers in any plan: those of f32 are rounded from f64, those of
+ * f64 have an error below 1/2 before they are rounded to a whole number. */
+static double whole_limit(enum dtype d) {
+    return wide_of(d) == DT_F64 ? 0x1p50 : 0x1p24;
+}
+
+/* Does a / b, rounded towards minus infinity (floordiv of magnitudes: towards 0), have one value
+ * over the box? Monotone in each operand, b without 0: its extrema are at corners. */
+static bool one_quotient(enum op op, enum dtype d, struct iv a, struct iv b) {
+    if (op == OP_FMOD) {
+        b = absolute(b);
+        if (a.lo < 0 && a.hi > 0) return iv_mag(a) < b.lo;
+        a = absolute(a);
     }
+    struct iv q = corners(OP_FLOORDIV, d, a, b);
+    return q.lo == q.hi && iv_mag(q) <= whole_limit(d);
+}
+
+/* a // b, a % b, fmod: where the quotient's whole part q is the same over the box, the remainder is
+ * a - q b, which has its extrema at corners; else anything up to the divisor. The steps come from
+ * exact remainders: a quotient of ends that f64 rounds, to 0 or up to a whole number, may lie on
+ * the other side of one. */
+static struct iv quotient(enum op op, enum dtype d, struct iv a, struct iv b) {
+    if (iv_has(b, 0)) return iv_any();
+    if (op == OP_FLOORDIV) return corners(op, d, a, b);
+    if (isinf(a.lo) || isinf(a.hi)) return iv_any();
+    if (one_quotient(op, d, a, b)) return corners(op, d, a, b);
     double m = iv_mag(b);
     if (op == OP_MOD) return (struct iv){b.lo < 0 ? b.lo : 0, b.hi > 0 ? b.hi : 0};
     struct iv r = {a.lo < 0 ? -m : 0, a.hi > 0 ? m : 0};
@@ -407,6 +423,28 @@ static struct iv clamp(const struct iv *in) {
                        fmin(fmax(in[0].hi, in[1].hi), in[2].hi)};
 }
 
+/* The result is an operand, up to its sign, its whole part or exactly what is left without a whole
+ * part: no arithmetic rounds it. */
+static bool never_rounds(enum op op) {
+    switch (op) {
+    case OP_NEG:
+    case OP_ABS:
+    case OP_SIGN:
+    case OP_RELU:
+    case OP_FLOOR:
+    case OP_CEIL:
+    case OP_ROUND:
+    case OP_TRUNC:
+    case OP_FRAC:
+    case OP_FMOD:
+    case OP_MINIMUM:
+    case OP_MAXIMUM:
+    case OP_COPYSIGN:
+    case OP_CLAMP: return true;
+    default: return false;
+    }
+}
+
 /* Operators on integers whose operands are not all certain. */
 static struct iv integers(enum op op, enum dtype d, const struct iv *in) {
     if (d == DT_BOOL) {
@@ -474,5 +512,6 @@ struct iv iv_op(enum op op, enum dtype compute, enum eval_mode mode, const struc
     }
     if (!is_float || info->rule == RULE_BOOL || info->rule == RULE_LOGIC) return r;
     if (info->ulp == 0 && (mode == EVAL_EAGER || compute == DT_F64) && points) return r;
+    if (never_rounds(op) || (op == OP_FLOORDIV && iv_mag(r) <= whole_limit(compute))) return r;
     return iv_widen(wide_of(compute), info->ulp, r);
 }

@@ -82,6 +82,84 @@ static void float_operators(void **state) {
     }
 }
 
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+/* A number beside a multiple of 1/2, of any magnitude, denormal ones and 0 too. */
+static double beside_step(enum dtype d, uint64_t *s) {
+    static const double scale[] = {0x1p-1074, 0x1p-1030, 0x1p-149, 0x1p-140, 1, 1, 1, 0x1p60};
+    double x = (double)((int64_t)(next(s) % 41) - 20) * 0.5 * scale[next(s) % COUNT_OF(scale)];
+    uint64_t r = next(s) % 3;
+    if (d == DT_F32) {
+        float y = (float)x;
+        return r == 0 ? (double)y : (double)nextafterf(y, r == 1 ? -1e38f : 1e38f);
+    }
+    return r == 0 ? x : nextafter(x, r == 1 ? -INF : INF);
+}
+
+static struct iv step_box(enum dtype d, uint64_t *s) {
+    double a = beside_step(d, s), b = next(s) % 2 == 0 ? a : beside_step(d, s);
+    return next(s) % 8 == 0 ? iv_hull(iv_point(a), iv_point(next(s) % 2 == 0 ? INF : -INF))
+                            : iv_fix(a, b);
+}
+
+/* At the ends, and at one value between, each of the dtype. */
+static double step_point(enum dtype d, struct iv a, uint64_t *s) {
+    uint64_t r = next(s) % 4;
+    double x = r == 0 ? a.lo : r == 1 ? a.hi : beside_step(d, s);
+    return iv_has(a, x) ? x : a.lo;
+}
+
+static void steps(void **state) {
+    (void)state;
+    static const enum op ops[] = {OP_FLOORDIV, OP_MOD,  OP_FMOD, OP_FLOOR, OP_CEIL,    OP_ROUND,
+                                  OP_TRUNC,    OP_FRAC, OP_SIGN, OP_DIV,   OP_COPYSIGN};
+    const double none[3] = {0};
+    uint64_t s = 5;
+    for (int k = 0; k < 400000; k++) {
+        enum op op = ops[k % (int)COUNT_OF(ops)];
+        enum dtype d = next(&s) % 2 == 0 ? DT_F32 : DT_F64;
+        struct iv in[3] = {step_box(d, &s), step_box(d, &s), {0, 0}};
+        union scalar v[2] = {{.f = step_point(d, in[0], &s)}, {.f = step_point(d, in[1], &s)}};
+        double value = op_ref(op, d, v, none).f;
+        struct iv r = iv_op(op, d, EVAL_BOUNDARY, in, value, none);
+        if (iv_is_any(r) || iv_has(r, value) || (isnan(value) && iv_is_nan(r))) continue;
+        if (d == DT_F32 && fabs(value) >= 0x1p-149 && iv_has(r, (double)(float)value)) continue;
+        fail_msg("%s of %s [%a, %a] [%a, %a] at %a %a is %a, outside [%a, %a]", op_info(op)->name,
+                 dtype_name(d), in[0].lo, in[0].hi, in[1].lo, in[1].hi, v[0].f, v[1].f, value, r.lo,
+                 r.hi);
+    }
+}
+
+static void expect_range(enum op op, enum dtype d, struct iv a, struct iv b, double lo, double hi) {
+    const double none[3] = {0};
+    struct iv in[3] = {a, b, {0, 0}};
+    union scalar v[2] = {{.f = a.lo}, {.f = b.lo}};
+    struct iv r = iv_op(op, d, EVAL_BOUNDARY, in, op_ref(op, d, v, none).f, none);
+    if (r.lo != lo || r.hi != hi)
+        fail_msg("%s: [%.17g, %.17g], expected [%.17g, %.17g]", op_info(op)->name, r.lo, r.hi, lo,
+                 hi);
+}
+
+/* Steps are not wider than they must be: beside one, on one, across one. */
+static void narrow_steps(void **state) {
+    (void)state;
+    struct iv seven = iv_point(7), one = iv_point(1);
+    for (int i = 0; i < 2; i++) {
+        enum dtype d = i == 0 ? DT_F32 : DT_F64;
+        expect_range(OP_FLOORDIV, d, iv_point(1), seven, 0, 0);
+        expect_range(OP_FLOORDIV, d, (struct iv){0, 6}, seven, 0, 0);
+        expect_range(OP_FLOORDIV, d, (struct iv){-1e-30, 6}, seven, -1, 0);
+        expect_range(OP_FLOORDIV, d, (struct iv){21, 22}, (struct iv){6.5, 7}, 3, 3);
+        expect_range(OP_FMOD, d, (struct iv){-0x1p-149, 0x1p-149}, seven, -0x1p-149, 0x1p-149);
+        expect_range(OP_FMOD, d, (struct iv){-9, -8}, seven, -2, -1);
+        expect_range(OP_FLOOR, d, (struct iv){0.5, 1.5}, one, 0, 1);
+        expect_range(OP_FRAC, d, (struct iv){1.25, 1.5}, one, 0.25, 0.5);
+    }
+    expect_range(OP_MOD, DT_F32, (struct iv){0, 0x1p-149}, seven, 0, 0x1p-149);
+    expect_range(OP_MOD, DT_F32, (struct iv){-0x1p-149, 0x1p-149}, seven, 0, 7);
+    expect_range(OP_FLOORDIV, DT_F64, (struct iv){-0x1p-1074, 0}, seven, -1, 0);
+}
+
 static void int_operator(enum op op, enum dtype d, uint64_t *s) {
     const struct op_info *info = op_info(op);
     int64_t min, max;
@@ -496,6 +574,8 @@ static void reports(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(float_operators),
+        cmocka_unit_test(steps),
+        cmocka_unit_test(narrow_steps),
         cmocka_unit_test(int_operators),
         cmocka_unit_test(truth_of_intervals),
         cmocka_unit_test(widening),
