@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The description of a device as plain data. A plan depends on the machine only through this, so a
- * description made by name gives the same plan everywhere. rt/cpu_detect.c fills one from the
- * machine at hand.
+ * description made by name gives the same plan everywhere. rt/cpu_detect.c and rt/cuda/device.c
+ * fill one from the machine at hand.
  */
 #ifndef PROEM_DEVICE_H
 #define PROEM_DEVICE_H
@@ -39,6 +39,27 @@ enum isa {
 #undef ISA_BIT
 };
 
+/* What a GPU has beside that: limits that decide how many blocks fit, and rates of one
+ * multiprocessor (SM), operations a second where a multiply-add counts as two. 0: it cannot. */
+struct device_gpu {
+    int cc;               /* compute capability, 10 * major + minor */
+    bool specific;        /* code for it alone ("sm_90a"): wgmma, tcgen05, setmaxnreg */
+    int sms;              /* multiprocessors */
+    int threads_sm;       /* resident threads of one */
+    int blocks_sm;        /* resident blocks of one */
+    int registers_sm;     /* 32-bit registers of one */
+    int64_t shared_sm;    /* bytes of shared memory of one */
+    int64_t shared_block; /* most bytes of it that a block may ask for */
+    int64_t l2;           /* bytes, of all */
+    double hz;            /* clock under load */
+    double bandwidth;     /* bytes a second from memory, by its clock: a copy reaches 0.9 of it */
+    double l2_bandwidth;  /* bytes a second from L2, all */
+    double f32, f64;      /* outside of the tensor cores */
+    double special;       /* exp2, rsqrt, sin.. : results a second */
+    double tensor_f16;    /* f16 and bf16 */
+    double tensor_tf32, tensor_f64, tensor_f8, tensor_i8;
+};
+
 struct device_desc {
     enum device_kind kind;
     enum device_arch arch;
@@ -55,15 +76,23 @@ struct device_desc {
     double bandwidth;          /* bytes a second from memory, all cores reading */
     double l2_bandwidth;       /* bytes a second, one core */
     double l3_bandwidth;       /* bytes a second, one core */
+    /* DEVICE_CUDA. Above, a core is an SM: l1d its shared memory, l3 the L2. */
+    struct device_gpu gpu;
 };
 
-/* "generic", "avx2", "avx512", "avx512fp16", "neon": a typical machine of that kind. */
+/* "generic", "avx2", "avx512", "avx512fp16", "neon": a typical machine of that kind; "sm_80",
+ * "sm_90a", "sm_100a": an NVIDIA A100, H200, B200. */
 bool device_by_name(const char *name, size_t n, struct device_desc *out);
-/* The i-th name that device_by_name knows, NULL past the last. */
+/* The i-th name of a CPU, of a GPU, that device_by_name knows; NULL past the last. */
 const char *device_name_at(int i);
+const char *device_gpu_name_at(int i);
 
 /* Set vector_bits and the speeds from arch, isa and cores at a clock of hz. */
 void device_derive(struct device_desc *d, double hz);
+
+/* For a GPU: name, kind and rates from gpu.cc, the limits, hz and bandwidth. False if the compute
+ * capability is none that kernels are made for (below 8.0). */
+bool device_derive_gpu(struct device_desc *d);
 
 const char *isa_name(int index);
 const char *device_arch_name(enum device_arch a);
