@@ -62,7 +62,8 @@ struct gen_launch {
     sx blocks;
     int n_maps;
     const struct gen_tensor_map *maps;
-    bool check; /* tests data: writes pk_fault, is launched before the others */
+    bool check; /* tests data: reports by pk_fault_report (base/cuda_abi.h), is launched before the
+                   others */
 };
 
 /* What the runtime needs for a kernel of a CUDA unit beside gen_kernel. */
