@@ -20,8 +20,7 @@
 struct settings {
     const char *file, *cc, *opt;
     int n, jobs, batch, from, only, plan;
-    int64_t rows, shrink;
-    uint64_t seed;
+    int64_t rows, shrink, seed;
 };
 
 struct bench {
@@ -33,61 +32,18 @@ struct bench {
     int n, passed, failed, skipped;
 };
 
-static bool setting(const char *arg, const char *name, const char **value) {
-    size_t n = strlen(name);
-    if (strncmp(arg, name, n) != 0 || arg[n] != '=') return false;
-    *value = arg + n + 1;
-    return true;
-}
-
 static bool read_settings(struct settings *o, int argc, char **argv) {
     *o = (struct settings){.n = 1 << 30, .jobs = 2, .batch = 8, .rows = 8, .seed = 1};
-    for (int i = 1; i < argc; i++) {
-        const char *v = NULL;
-        if (setting(argv[i], "FILE", &v))
-            o->file = v;
-        else if (setting(argv[i], "N", &v))
-            o->n = v[0] != '\0' ? atoi(v) : o->n;
-        else if (setting(argv[i], "SEED", &v))
-            o->seed = strtoull(v, NULL, 10);
-        else if (setting(argv[i], "ROWS", &v))
-            o->rows = atoll(v);
-        else if (setting(argv[i], "SHRINK", &v))
-            o->shrink = atoll(v);
-        else if (setting(argv[i], "JOBS", &v))
-            o->jobs = atoi(v);
-        else if (setting(argv[i], "BATCH", &v))
-            o->batch = atoi(v);
-        else if (setting(argv[i], "ONLY", &v))
-            o->only = atoi(v);
-        else if (setting(argv[i], "FROM", &v))
-            o->from = atoi(v);
-        else if (setting(argv[i], "PLAN", &v))
-            o->plan = atoi(v);
-        else if (setting(argv[i], "CC", &v))
-            o->cc = v[0] != '\0' ? v : NULL;
-        else if (setting(argv[i], "OPT", &v))
-            o->opt = v[0] != '\0' ? v : NULL;
-        else
-            return false;
-    }
+    const struct setting list[] = {
+        {"FILE", SETTING_TEXT, &o->file},     {"N", SETTING_INT, &o->n},
+        {"SEED", SETTING_LONG, &o->seed},     {"ROWS", SETTING_LONG, &o->rows},
+        {"SHRINK", SETTING_LONG, &o->shrink}, {"JOBS", SETTING_INT, &o->jobs},
+        {"BATCH", SETTING_INT, &o->batch},    {"ONLY", SETTING_INT, &o->only},
+        {"FROM", SETTING_INT, &o->from},      {"PLAN", SETTING_INT, &o->plan},
+        {"CC", SETTING_TEXT, &o->cc},         {"OPT", SETTING_TEXT, &o->opt}};
+    if (!settings_read("benchdnn", list, COUNT_OF(list), argc, argv)) return false;
+    if (o->file == NULL) fprintf(stderr, "benchdnn: FILE=problems.txt is missing\n");
     return o->file != NULL;
-}
-
-static char *read_file(const char *path) {
-    FILE *f = fopen(path, "rb");
-    if (f == NULL) return NULL;
-    size_t cap = 1 << 16, n = 0;
-    char *text = malloc(cap);
-    while (text != NULL) {
-        size_t got = fread(text + n, 1, cap - n - 1, f);
-        n += got;
-        if (got == 0) break;
-        if (n + 1 == cap) text = realloc(text, cap *= 2);
-    }
-    fclose(f);
-    if (text != NULL) text[n] = '\0';
-    return text;
 }
 
 /* Cut the text into lines and keep a sample of N, in the file's order. */
@@ -98,7 +54,7 @@ static void sample(struct bench *b, char *text) {
     total++;
     b->line = calloc((size_t)total, sizeof *b->line);
     b->number = calloc((size_t)total, sizeof *b->number);
-    uint64_t x = b->o.seed * 0x9E3779B97F4A7C15u + 1;
+    uint64_t x = (uint64_t)b->o.seed * 0x9E3779B97F4A7C15u + 1;
     int left = total, want = b->o.n < total ? b->o.n : total;
     for (char *l = strtok(text, "\n"); l != NULL; l = strtok(NULL, "\n")) {
         seen++;
@@ -229,12 +185,8 @@ static void report(void *user, int i, const struct outcome *o) {
 
 int main(int argc, char **argv) {
     struct bench b = {.n = 0};
-    if (!read_settings(&b.o, argc, argv)) {
-        fprintf(stderr,
-                "usage: benchdnn FILE=problems.txt [N=] [SEED=] [ROWS=] [SHRINK=] [ONLY=]\n");
-        return 2;
-    }
-    char *text = read_file(b.o.file);
+    if (!read_settings(&b.o, argc, argv)) return 2;
+    char *text = read_text(b.o.file);
     if (text == NULL) {
         printf("%s is not there: all its problems are skipped\n0 passed, 0 failed, 1 skipped\n",
                b.o.file);

@@ -15,7 +15,7 @@
 
 struct settings {
     int n, jobs, batch, steps, show, from;
-    uint64_t seed;
+    int64_t seed;
     const char *file, *arch, *cc, *opt;
 };
 
@@ -24,13 +24,6 @@ struct graphs {
     struct rig rig;
     int passed, failed, skipped, shown;
 };
-
-static bool setting(const char *arg, const char *name, const char **value) {
-    size_t n = strlen(name);
-    if (strncmp(arg, name, n) != 0 || arg[n] != '=') return false;
-    *value = arg + n + 1;
-    return true;
-}
 
 static bool read_settings(struct settings *o, int argc, char **argv) {
     *o = (struct settings){.n = 1000,
@@ -41,34 +34,14 @@ static bool read_settings(struct settings *o, int argc, char **argv) {
                            .seed = 1,
                            .cc = "gcc",
                            .opt = "-Og"};
-    for (int i = 1; i < argc; i++) {
-        const char *v = NULL;
-        if (setting(argv[i], "N", &v))
-            o->n = atoi(v);
-        else if (setting(argv[i], "SEED", &v))
-            o->seed = strtoull(v, NULL, 10);
-        else if (setting(argv[i], "JOBS", &v))
-            o->jobs = atoi(v);
-        else if (setting(argv[i], "BATCH", &v))
-            o->batch = atoi(v);
-        else if (setting(argv[i], "STEPS", &v))
-            o->steps = atoi(v);
-        else if (setting(argv[i], "SHOW", &v))
-            o->show = atoi(v);
-        else if (setting(argv[i], "FILE", &v))
-            o->file = v[0] != '\0' ? v : NULL;
-        else if (setting(argv[i], "ARCH", &v))
-            o->arch = v[0] != '\0' ? v : NULL;
-        else if (setting(argv[i], "FROM", &v))
-            o->from = atoi(v);
-        else if (setting(argv[i], "CC", &v))
-            o->cc = v[0] != '\0' ? v : NULL;
-        else if (setting(argv[i], "OPT", &v))
-            o->opt = v[0] != '\0' ? v : NULL;
-        else
-            return false;
-    }
-    return true;
+    const struct setting list[] = {
+        {"N", SETTING_INT, &o->n},         {"SEED", SETTING_LONG, &o->seed},
+        {"JOBS", SETTING_INT, &o->jobs},   {"BATCH", SETTING_INT, &o->batch},
+        {"STEPS", SETTING_INT, &o->steps}, {"SHOW", SETTING_INT, &o->show},
+        {"FROM", SETTING_INT, &o->from},   {"FILE", SETTING_TEXT, &o->file},
+        {"ARCH", SETTING_TEXT, &o->arch},  {"CC", SETTING_TEXT, &o->cc},
+        {"OPT", SETTING_TEXT, &o->opt}};
+    return settings_read("graphs", list, COUNT_OF(list), argc, argv);
 }
 
 static struct rig_options rig_options(const struct settings *o) {
@@ -79,7 +52,7 @@ static struct rig_options rig_options(const struct settings *o) {
 /* Graph number i as text and as the item to check; the graph stays open for its names. */
 static bool make_item(const struct graphs *t, int i, struct random_graph *g, struct str *text,
                       struct suite_item *item) {
-    struct choices c = {.state = (t->o.seed << 20) + (uint64_t)(i + t->o.from)};
+    struct choices c = {.state = ((uint64_t)t->o.seed << 20) + (uint64_t)(i + t->o.from)};
     if (!random_graph_make(g, &c, t->o.steps)) return false;
     random_graph_print(g, NULL, text);
     static const enum fill fill[] = {FILL_RANDOM, FILL_SMALL, FILL_TENTH, FILL_SMALL,
@@ -183,8 +156,7 @@ static void show_failure(struct graphs *t, int i, const struct outcome *o) {
     if (g == NULL || !make_item(t, i, g, &text, &r.s.item)) exit(3);
     r.g = g;
     r.s.o = &t->o;
-    printf("FAIL graph %d (SEED=%llu)\n  %s\n", i + t->o.from, (unsigned long long)t->o.seed,
-           o->text);
+    printf("FAIL graph %d (SEED=%lld)\n  %s\n", i + t->o.from, (long long)t->o.seed, o->text);
     random_graph_reduce(g, &d, reduced_fails, &r);
     str_free(&text);
     random_graph_print(g, &d, &text);
@@ -217,30 +189,20 @@ static void report(void *user, int i, const struct outcome *o) {
     if (done % 500 == 0) fprintf(stderr, "%d graphs, %d failed\n", done, t->failed);
 }
 
-static char *read_file(const char *path) {
-    FILE *f = fopen(path, "rb");
-    char *text = calloc(1, 1 << 20);
-    if (f == NULL || text == NULL) {
-        fprintf(stderr, "graphs: cannot read %s\n", path);
-        exit(2);
-    }
-    size_t n = fread(text, 1, (1 << 20) - 1, f);
-    text[n] = '\0';
-    fclose(f);
-    return text;
-}
-
 int main(int argc, char **argv) {
     struct graphs t = {.passed = 0};
-    if (!read_settings(&t.o, argc, argv)) {
-        fprintf(stderr, "usage: graphs [N=] [SEED=] [JOBS=] [BATCH=] [STEPS=] [SHOW=] [FILE=]\n");
-        return 2;
-    }
+    if (!read_settings(&t.o, argc, argv)) return 2;
     if (t.o.file != NULL) {
-        struct single s = {.item = {.text = read_file(t.o.file), .seed = t.o.seed}, .o = &t.o};
+        char *text = read_text(t.o.file);
+        if (text == NULL) {
+            fprintf(stderr, "graphs: cannot read %s\n", t.o.file);
+            return 2;
+        }
+        struct single s = {.item = {.text = text, .seed = (uint64_t)t.o.seed}, .o = &t.o};
         s.item.fill = (enum fill)t.o.steps % 4;
         struct outcome o = check_single(&s);
         report(&t, 0, &o);
+        free(text);
     } else {
         struct outcome *o = run_isolated(t.o.n, t.o.batch, t.o.jobs, 60, batch_body, &t, report);
         outcomes_free(o, t.o.n);

@@ -119,4 +119,19 @@ struct outcome *run_isolated(int n, int batch, int jobs, int limit_s, batch_fn b
                              void (*report)(void *user, int item, const struct outcome *o));
 void outcomes_free(struct outcome *o, int n);
 
+/* ---- settings -------------------------------------------------------------------------------- */
+
+/* A NAME=VALUE of the command line and where it goes: an int, an int64_t or a const char *.
+ * Without a value a number stays as it is and a text becomes NULL. */
+enum setting_kind { SETTING_INT, SETTING_LONG, SETTING_TEXT };
+struct setting {
+    const char *name;
+    enum setting_kind kind;
+    void *to;
+};
+/* False, said on stderr: an argument is none of these, or no number. */
+bool settings_read(const char *program, const struct setting *list, int n, int argc, char **argv);
+/* A file with a 0 behind it, to be freed; NULL: it cannot be read. */
+char *read_text(const char *path);
+
 #endif

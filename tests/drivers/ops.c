@@ -499,36 +499,17 @@ static void print_table(const struct ops *t) {
 
 static bool read_settings(struct settings *o, int argc, char **argv) {
     *o = (struct settings){.jobs = 2, .batch = 24, .show = 20, .cc = "clang", .opt = "-O0"};
-    for (int i = 1; i < argc; i++) {
-        const char *v = strchr(argv[i], '=');
-        if (v == NULL) return false;
-        size_t n = (size_t)(v++ - argv[i]);
-        if (strncmp(argv[i], "JOBS", n) == 0)
-            o->jobs = atoi(v);
-        else if (strncmp(argv[i], "BATCH", n) == 0)
-            o->batch = atoi(v);
-        else if (strncmp(argv[i], "SHOW", n) == 0)
-            o->show = atoi(v);
-        else if (strncmp(argv[i], "ARCH", n) == 0)
-            o->arch = v[0] != '\0' ? v : NULL;
-        else if (strncmp(argv[i], "CC", n) == 0)
-            o->cc = v;
-        else if (strncmp(argv[i], "OPT", n) == 0)
-            o->opt = v[0] != '\0' ? v : NULL;
-        else if (strncmp(argv[i], "ROW", n) == 0)
-            o->row = v;
-        else
-            return false;
-    }
-    return true;
+    const struct setting list[] = {
+        {"JOBS", SETTING_INT, &o->jobs}, {"BATCH", SETTING_INT, &o->batch},
+        {"SHOW", SETTING_INT, &o->show}, {"ARCH", SETTING_TEXT, &o->arch},
+        {"CC", SETTING_TEXT, &o->cc},    {"OPT", SETTING_TEXT, &o->opt},
+        {"ROW", SETTING_TEXT, &o->row}};
+    return settings_read("ops", list, COUNT_OF(list), argc, argv);
 }
 
 int main(int argc, char **argv) {
     struct ops t = {.passed = 0};
-    if (!read_settings(&t.o, argc, argv)) {
-        fprintf(stderr, "usage: ops [JOBS=] [BATCH=] [ARCH=] [CC=] [OPT=] [ROW=] [SHOW=]\n");
-        return 2;
-    }
+    if (!read_settings(&t.o, argc, argv)) return 2;
     if (!cases_make(&t.cases, t.o.row)) return 3;
     size_t bytes = (size_t)t.cases.n * MAX_CASE * sizeof *t.worst;
     t.worst = mmap(NULL, bytes + 1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
