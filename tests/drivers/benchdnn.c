@@ -186,7 +186,7 @@ static void report(void *user, int i, const struct outcome *o) {
 int main(int argc, char **argv) {
     struct bench b = {.n = 0};
     if (!read_settings(&b.o, argc, argv)) return 2;
-    char *text = read_text(b.o.file);
+    char *text = text_of_file(b.o.file);
     if (text == NULL) {
         printf("%s is not there: all its problems are skipped\n0 passed, 0 failed, 1 skipped\n",
                b.o.file);

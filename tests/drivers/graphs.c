@@ -193,7 +193,7 @@ int main(int argc, char **argv) {
     struct graphs t = {.passed = 0};
     if (!read_settings(&t.o, argc, argv)) return 2;
     if (t.o.file != NULL) {
-        char *text = read_text(t.o.file);
+        char *text = text_of_file(t.o.file);
         if (text == NULL) {
             fprintf(stderr, "graphs: cannot read %s\n", t.o.file);
             return 2;

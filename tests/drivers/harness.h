@@ -132,6 +132,6 @@ struct setting {
 /* False, said on stderr: an argument is none of these, or no number. */
 bool settings_read(const char *program, const struct setting *list, int n, int argc, char **argv);
 /* A file with a 0 behind it, to be freed; NULL: it cannot be read. */
-char *read_text(const char *path);
+char *text_of_file(const char *path);
 
 #endif

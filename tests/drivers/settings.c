@@ -58,7 +58,7 @@ bool settings_read(const char *program, const struct setting *list, int n, int a
     return true;
 }
 
-char *read_text(const char *path) {
+char *text_of_file(const char *path) {
     FILE *f = fopen(path, "rb");
     if (f == NULL) return NULL;
     size_t cap = 1 << 16, n = 0;
