@@ -247,8 +247,43 @@ void emit_fields(struct emit *e, bool of_group, struct str *out) {
     if (!any && e->n_acc == 0) str_add(out, "    int none;\n");
 }
 
+void emit_fields_at(struct emit *e, const char *type, bool of_group, struct str *out) {
+    str_printf(out, "    PK_D_IN %s<1> at(int l) const\n    {\n    %s<1> one = {};\n", type, type);
+    for (fn_id f = 1; f < e->n_fns; f++) {
+        if (e->field[f] && (emit_stage_of(e, f) == STAGE_GROUP) == of_group)
+            str_printf(out, "    one.v%u = pk_at(v%u, l);\n", number(e, f), number(e, f));
+    }
+    for (int i = 0; i < e->n_acc && !of_group; i++)
+        str_printf(out, "    one.acc%d = pk_at(acc%d, l);\n", i, i);
+    str_add(out, "    (void)l;\n    return one;\n    }\n");
+}
+
 /* ---- functions ---------------------------------------------------------------------------------
  */
+
+static const char *text_or_empty(const char *t) {
+    return t != NULL ? t : "";
+}
+
+const char *emit_type(const struct emit *e, const char *name) {
+    return text_or_empty(e->cuda ? arena_printf(e->arena, "%s_%s<PK_W>", e->prefix, name)
+                                 : arena_printf(e->arena, "struct %s_%s", e->prefix, name));
+}
+
+const char *emit_hook_type(const struct emit *e, const char *name) {
+    return emit_type(e, text_or_empty(arena_printf(e->arena, "%s_%s", e->hook, name)));
+}
+
+const char *emit_struct(const struct emit *e, const char *name) {
+    return text_or_empty(arena_printf(e->arena, "%sstruct %s_%s",
+                                      e->cuda ? "template <int PK_W> " : "", e->prefix, name));
+}
+
+const char *emit_access(const struct emit *e, const char *what, enum dtype d) {
+    return text_or_empty(e->cuda
+                             ? arena_printf(e->arena, "pk_%s<pk_dt_%s, PK_W>", what, dtype_name(d))
+                             : arena_printf(e->arena, "pk_%s_%s", what, dtype_name(d)));
+}
 
 const char *emit_part(const struct emit *e, const struct str *part) {
     if (part->failed) e->out->failed = true;
@@ -306,9 +341,9 @@ void emit_stage(struct emit *e, int stage, struct str *body) {
 const char *emit_params(const struct emit *e) {
     const char *row = "", *group = "";
     if (e->has_row && e->now != STAGE_ROW)
-        row = arena_printf(e->arena, "const struct %s_%s_row *r, ", e->prefix, e->hook);
+        row = arena_printf(e->arena, "const %s *r, ", emit_hook_type(e, "row"));
     if (e->group > 0 && e->now == STAGE_VALUE)
-        group = arena_printf(e->arena, "const struct %s_%s_group *q, ", e->prefix, e->hook);
+        group = arena_printf(e->arena, "const %s *q, ", emit_hook_type(e, "group"));
     const char *t = arena_printf(
         e->arena, "const struct pk_args *g, %s%spk_i64 z, pk_i64 m, pk_i64 n, pk_i64 k, int cnt",
         row != NULL ? row : "", group != NULL ? group : "");
@@ -329,11 +364,12 @@ static void define_load(struct emit *e, fn_id f, const struct fn_node *n) {
     }
     struct lanes l = emit_lanes(e, emit_offset(e, n->tensor, n->rank, n->idx));
     sx off = emit_offset(e, n->tensor, n->rank, n->idx);
-    const char *d = dtype_name(n->dtype), *lane = lane_name(n->dtype);
+    const char *lane = lane_name(n->dtype);
     int slot = e->slot[n->tensor];
     unsigned v = number(e, f);
     if (l.kind == LANES_SAME) {
-        str_printf(e->body, "    const %s v%u = pk_ld1_%s(g->buf[%d], ", lane, v, d, slot);
+        str_printf(e->body, "    const %s v%u = %s(g->buf[%d], ", lane, v,
+                   emit_access(e, "ld1", n->dtype), slot);
         emit_sx(e, off, false, e->body);
         str_add(e->body, ");\n");
         return;
@@ -342,16 +378,19 @@ static void define_load(struct emit *e, fn_id f, const struct fn_node *n) {
     emit_sx(e, off, false, e->body);
     str_add(e->body, ";\n");
     if (l.kind == LANES_LINEAR && l.step == 1) {
-        str_printf(
-            e->body,
-            "    const %s v%u = cnt == PK_W ? pk_ld_%s(g->buf[%d], o%u) : pk_ldn_%s(g->buf[%d], "
-            "o%u, cnt);\n",
-            lane, v, d, slot, v, d, slot, v);
+        str_printf(e->body,
+                   "    const %s v%u = cnt == PK_W ? %s(g->buf[%d], o%u) : %s(g->buf[%d], "
+                   "o%u, cnt);\n",
+                   lane, v, emit_access(e, "ld", n->dtype), slot, v,
+                   emit_access(e, "ldn", n->dtype), slot, v);
         return;
     }
     str_printf(e->body, "    pk_i64 i%u[PK_W];\n", v);
     if (l.kind == LANES_CONST || l.kind == LANES_LINEAR) {
-        str_printf(e->body, "    { static const pk_i64 d[PK_W] = {");
+        if (e->cuda)
+            str_printf(e->body, "    { const pk_i64 d[%d] = {", e->W);
+        else
+            str_add(e->body, "    { static const pk_i64 d[PK_W] = {");
         for (int i = 0; i < e->W; i++) {
             str_printf(e->body, "%lld, ",
                        (long long)(l.kind == LANES_CONST ? l.at[i] : l.step * i));
@@ -362,8 +401,16 @@ static void define_load(struct emit *e, fn_id f, const struct fn_node *n) {
         emit_sx(e, off, true, e->body);
         str_add(e->body, ";\n");
     }
-    str_printf(e->body, "    const %s v%u = pk_ldg_%s(g->buf[%d], i%u, cnt);\n", lane, v, d, slot,
-               v);
+    str_printf(e->body, "    const %s v%u = %s(g->buf[%d], i%u, cnt);\n", lane, v,
+               emit_access(e, "ldg", n->dtype), slot, v);
+}
+
+/* How the lanes differ from the first one. */
+static void emit_steps(struct emit *e, const struct lanes *l) {
+    str_add(e->body, e->cuda ? "pk_table<PK_W>({" : "(vi64){");
+    for (int i = 0; i < e->W; i++)
+        str_printf(e->body, "%lld, ", (long long)(l->kind == LANES_CONST ? l->at[i] : l->step * i));
+    str_add(e->body, e->cuda ? "})" : "}");
 }
 
 static void define_index(struct emit *e, fn_id f, const struct fn_node *n) {
@@ -379,12 +426,8 @@ static void define_index(struct emit *e, fn_id f, const struct fn_node *n) {
     emit_sx(e, n->e, false, e->body);
     str_add(e->body, ")");
     if (l.kind != LANES_SAME) {
-        str_add(e->body, " + (vi64){");
-        for (int i = 0; i < e->W; i++) {
-            str_printf(e->body, "%lld, ",
-                       (long long)(l.kind == LANES_CONST ? l.at[i] : l.step * i));
-        }
-        str_add(e->body, "}");
+        str_add(e->body, " + ");
+        emit_steps(e, &l);
     }
     str_add(e->body, ";\n");
 }
@@ -420,12 +463,10 @@ static void define_blend(struct emit *e, fn_id f, const struct fn_node *n, const
     const char *lane = lane_name(n->dtype);
     str_printf(e->body, "    const vi64 c%u = pk_set_vi64(", number(e, f));
     emit_sx(e, sx_sub(e->sp, n->e, n->lo), false, e->body);
-    str_add(e->body, ") + (vi64){");
-    for (int i = 0; i < e->W; i++) {
-        str_printf(e->body, "%lld, ", (long long)(l->kind == LANES_CONST ? l->at[i] : l->step * i));
-    }
+    str_add(e->body, ") + ");
+    emit_steps(e, l);
     str_printf(e->body,
-               "};\n    const %s v%u = pk_select_%s(pk_ge_vi64(c%u, pk_set_vi64(0)) & "
+               ";\n    const %s v%u = pk_select_%s(pk_ge_vi64(c%u, pk_set_vi64(0)) & "
                "pk_lt_vi64(c%u, pk_set_vi64(",
                lane, number(e, f), lane, number(e, f), number(e, f));
     emit_sx(e, sx_sub(e->sp, n->hi, n->lo), false, e->body);
@@ -448,6 +489,30 @@ static void select_side(struct emit *e, fn_id f, const char *condition) {
 static const char *select_args(const struct emit *e) {
     if (!e->has_row || e->now == STAGE_ROW) return "";
     return e->group > 0 && e->now == STAGE_VALUE ? ", r, q" : ", r";
+}
+
+/* One lane at a time, by the same function. */
+static void select_each(struct emit *e, const char *lane, const char *name, struct str *body) {
+    const char *v = e->vec == e->k->z   ? "z + l, m, n, k"
+                    : e->vec == e->k->m ? "z, m + l, n, k"
+                    : e->vec == e->k->n ? "z, m, n + l, k"
+                                        : "z, m, n, k + l";
+    if (!e->cuda) {
+        str_printf(body,
+                   "    %s all = {0};\n    for (int l = 0; l < cnt; l++) all[l] = %s(g%s, %s, "
+                   "1)[0];\n    return all;\n",
+                   lane, name, select_args(e), v);
+        return;
+    }
+    bool row = e->has_row && e->now != STAGE_ROW, group = row && select_args(e)[3] != '\0';
+    str_printf(body,
+               "    %s all = {0};\n    if constexpr (PK_W > 1) for (int l = 0; l < PK_W; l++) if "
+               "(l < cnt) {\n",
+               lane);
+    if (row) str_add(body, "    const auto r1 = r->at(l);\n");
+    if (group) str_add(body, "    const auto q1 = q->at(l);\n");
+    str_printf(body, "    all[l] = %s<1>(g%s%s, %s, 1)[0];\n    }\n    return all;\n", name,
+               row ? ", &r1" : "", group ? ", &q1" : "", v);
 }
 
 static void select_function(struct emit *e, fn_id f, const struct fn_node *n, const char *name,
@@ -477,22 +542,16 @@ static void select_function(struct emit *e, fn_id f, const struct fn_node *n, co
         if (l->kind == LANES_LINEAR)
             str_printf(&body, "    const pk_i64 e1 = e0 + %lld * (cnt - 1);\n", (long long)l->step);
         else
-            str_add(&body, "    const pk_i64 e1 = e0;\n    if (cnt > 1) goto lanes;\n");
+            str_add(&body, e->cuda ? "    const pk_i64 e1 = e0;\n    if (cnt <= 1) {\n"
+                                   : "    const pk_i64 e1 = e0;\n    if (cnt > 1) goto lanes;\n");
         select_side(&sub, n->arg[0], "e0 >= lo && e0 < hi && e1 >= lo && e1 < hi");
         select_side(&sub, n->arg[1], "(e0 < lo && e1 < lo) || (e0 >= hi && e1 >= hi)");
-        if (l->kind != LANES_LINEAR) str_add(&body, "lanes:;\n");
-        const char *v = e->vec == e->k->z   ? "z + l, m, n, k"
-                        : e->vec == e->k->m ? "z, m + l, n, k"
-                        : e->vec == e->k->n ? "z, m, n + l, k"
-                                            : "z, m, n, k + l";
-        str_printf(&body,
-                   "    %s all = {0};\n    for (int l = 0; l < cnt; l++) all[l] = %s(g%s, %s, "
-                   "1)[0];\n    return all;\n",
-                   lane, name, select_args(e), v);
+        if (l->kind != LANES_LINEAR) str_add(&body, e->cuda ? "    }\n" : "lanes:;\n");
+        select_each(e, lane, name, &body);
     }
     e->selects = sub.selects;
-    str_printf(e->out, "static %s %s(%s)\n{\n%s}\n\n", lane, name, emit_params(&sub),
-               emit_part(e, &body));
+    str_printf(e->out, "%s %s %s(%s)\n{\n%s}\n\n", e->cuda ? "PK_I" : "static", lane, name,
+               emit_params(&sub), emit_part(e, &body));
     (void)f;
     str_free(&body);
 }
@@ -510,8 +569,8 @@ void emit_select_define(struct emit *e, fn_id f) {
     const char *name = arena_printf(e->arena, "%s_%s_select%d", e->prefix, e->hook, e->selects++);
     if (name == NULL) return;
     select_function(e, f, n, name, &l);
-    str_printf(e->body, "    const %s v%u = %s(g%s, z, m, n, k, cnt);\n", lane_name(n->dtype),
-               number(e, f), name, select_args(e));
+    str_printf(e->body, "    const %s v%u = %s%s(g%s, z, m, n, k, cnt);\n", lane_name(n->dtype),
+               number(e, f), name, e->cuda ? "<PK_W>" : "", select_args(e));
 }
 
 void emit_define(struct emit *e, fn_id f) {
@@ -565,7 +624,7 @@ static void store_lanes(struct emit *e, const struct kernel_store *st, const cha
         bounds_text(e, &st->bounds, true, e->body);
         str_add(e->body, ")) continue;\n");
     }
-    str_printf(e->body, "        pk_stn_%s(g->buf[%d], ", dtype_name(d), e->slot[st->value]);
+    str_printf(e->body, "        %s(g->buf[%d], ", emit_access(e, "stn", d), e->slot[st->value]);
     emit_sx(e, off, true, e->body);
     str_printf(e->body, ", pk_set_%s(%s[l]), 1);\n    }\n", lane_name(d), v);
 }
@@ -585,15 +644,15 @@ void emit_store(struct emit *e, const struct kernel_store *st) {
         str_add(e->body, ") {\n");
     }
     if (l.kind == LANES_LINEAR && l.step == 1 && !vary) {
-        str_printf(e->body, "    if (cnt == PK_W) pk_st_%s(g->buf[%d], ", dtype_name(d),
+        str_printf(e->body, "    if (cnt == PK_W) %s(g->buf[%d], ", emit_access(e, "st", d),
                    e->slot[st->value]);
         emit_sx(e, off, false, e->body);
-        str_printf(e->body, ", %s);\n    else pk_stn_%s(g->buf[%d], ", v, dtype_name(d),
+        str_printf(e->body, ", %s);\n    else %s(g->buf[%d], ", v, emit_access(e, "stn", d),
                    e->slot[st->value]);
         emit_sx(e, off, false, e->body);
         str_printf(e->body, ", %s, cnt);\n", v);
     } else if (l.kind == LANES_SAME) {
-        str_printf(e->body, "    pk_stn_%s(g->buf[%d], ", dtype_name(d), e->slot[st->value]);
+        str_printf(e->body, "    %s(g->buf[%d], ", emit_access(e, "stn", d), e->slot[st->value]);
         emit_sx(e, off, false, e->body);
         str_printf(e->body, ", %s, 1);\n", v);
     } else {

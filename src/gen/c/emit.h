@@ -29,6 +29,7 @@ struct emit {
     const struct kernel *k;
     const char *prefix; /* of the kernel's C names */
     const int *slot;    /* pk_args.buf index by value, -1 */
+    bool cuda; /* CUDA C (gen/cuda/prelude): functions and structures are templates over PK_W */
     int W;
     sx q;                      /* stands for vec / W when lanes are looked at one by one */
     struct str *out;           /* where whole functions go */
@@ -66,6 +67,8 @@ void emit_hook(struct emit *e, const char *hook, sx vec, sx inner, bool aligned,
                int n_roots, bool has_row);
 /* The fields of the row structure, or of the group structure, one a line. */
 void emit_fields(struct emit *e, bool of_group, struct str *out);
+/* CUDA: a function of that structure, at(l): the structure of one lane, named type<1>. */
+void emit_fields_at(struct emit *e, const char *type, bool of_group, struct str *out);
 /* The largest group along `inner` (a multiple of `unit`) that some of f's loads share, 0 if none.
  */
 int emit_group_size(struct emit *e, fn_id f, sx inner, int unit);
@@ -76,6 +79,14 @@ void emit_begin(struct emit *e, int stage, struct str *body);
 const char *emit_value(struct emit *e, fn_id f);
 /* Store statements of a result, after emit_begin. */
 void emit_store(struct emit *e, const struct kernel_store *st);
+/* A structure of the kernel as a type: struct P_NAME, in CUDA P_NAME<PK_W>. */
+const char *emit_type(const struct emit *e, const char *name);
+/* The same for one of the hook at hand: row, group. */
+const char *emit_hook_type(const struct emit *e, const char *name);
+/* What a definition of it begins with: struct P_NAME. */
+const char *emit_struct(const struct emit *e, const char *name);
+/* "ld_f32", "st_i4" ..: a memory access of the prelude, as called for all lanes. */
+const char *emit_access(const struct emit *e, const char *what, enum dtype d);
 /* Text put together apart; if memory ran out on the way, e->out fails as well. */
 const char *emit_part(const struct emit *e, const struct str *part);
 /* The parameter list and argument list that all functions of hooks share. */

@@ -20,7 +20,14 @@ static void emit_const(int64_t v, struct str *out) {
 static void emit_look(struct emit *e, sx x, bool lane, struct str *out) {
     fn_id f = sx_key(e->sp, x);
     bool varies = fn_depends(e->fns, f, e->vec);
-    str_printf(out, "%s[%s]", emit_ref(e, f), varies && lane ? "l" : "0");
+    if (!e->cuda) {
+        str_printf(out, "%s[%s]", emit_ref(e, f), varies && lane ? "l" : "0");
+        return;
+    }
+    /* Checks of data run beside the kernel: what they find must not be read. */
+    str_printf(out, "pk_inside(%s[%s], ", emit_ref(e, f), varies && lane ? "l" : "0");
+    emit_sx(e, sx_extent(e->sp, x), false, out);
+    str_add(out, ")");
 }
 
 static void emit_list(struct emit *e, sx x, const char *op, bool lane, struct str *out) {

@@ -20,15 +20,22 @@ static void define_int(struct emit *e, const char *name, int v) {
     str_printf(e->out, "#define %s %d\n", name, v);
 }
 
+static const char *or_empty(const char *t) {
+    return t != NULL ? t : "";
+}
+
+/* Text in the arena; "" when memory is out, which gen_c finds in the end. */
+#define TEXT(e, ...) or_empty(arena_printf((e)->arena, __VA_ARGS__))
+
 /* struct P_shape and P_get_shape for the named extents. */
 static void shape(struct emit *e, const char *const *names, const sx *extents, int n) {
     str_printf(e->out, "struct %s_shape { pk_i64 ", e->prefix);
     for (int i = 0; i < n; i++)
         str_printf(e->out, "%s%s", i > 0 ? ", " : "", names[i]);
     str_printf(e->out,
-               "; };\nPK_I struct %s_shape %s_get_shape(const struct pk_args *g)\n{\n"
+               "; };\n%s struct %s_shape %s_get_shape(const struct pk_args *g)\n{\n"
                "    struct %s_shape s;\n    (void)g;\n",
-               e->prefix, e->prefix, e->prefix);
+               e->cuda ? "PK_D" : "PK_I", e->prefix, e->prefix, e->prefix);
     for (int i = 0; i < n; i++) {
         str_printf(e->out, "    s.%s = ", names[i]);
         emit_sx(e, extents[i], false, e->out);
@@ -51,9 +58,13 @@ static void begin(struct emit *e, int stage, struct str *body) {
     emit_begin(e, stage, body);
 }
 
-static void row_struct(struct emit *e, const char *extra) {
-    str_printf(e->out, "struct %s_%s_row {\n%s", e->prefix, e->hook, extra);
-    emit_fields(e, false, e->out);
+/* The structure of what is kept for a row, or for a group of k. */
+static void kept_struct(struct emit *e, const char *name, const char *extra) {
+    bool of_group = strcmp(name, "group") == 0;
+    const char *whole = TEXT(e, "%s_%s", e->hook, name);
+    str_printf(e->out, "%s {\n%s", emit_struct(e, whole), extra);
+    emit_fields(e, of_group, e->out);
+    if (e->cuda) emit_fields_at(e, TEXT(e, "%s_%s", e->prefix, whole), of_group, e->out);
     str_add(e->out, "};\n\n");
 }
 
@@ -62,11 +73,11 @@ static void row_init(struct emit *e, const char *params, const char *missing) {
     struct str body;
     str_init(&body, e->out->alloc);
     emit_stage(e, STAGE_ROW, &body);
-    str_printf(e->out, "PK_I struct %s_%s_row %s_%s_row_init(%s)\n{\n", e->prefix, e->hook,
-               e->prefix, e->hook, params);
+    str_printf(e->out, "PK_I %s %s_%s_row_init(%s)\n{\n", emit_hook_type(e, "row"), e->prefix,
+               e->hook, params);
     prologue(e, missing);
-    str_printf(e->out, "    struct %s_%s_row row = {0}, *r = &row;\n    (void)r;\n", e->prefix,
-               e->hook);
+    str_printf(e->out, "    %s row = {%s}, *r = &row;\n    (void)r;\n", emit_hook_type(e, "row"),
+               e->cuda ? "" : "0");
     str_add(e->out, emit_part(e, &body));
     str_add(e->out, "    return row;\n}\n\n");
     str_free(&body);
@@ -102,13 +113,6 @@ static void store_function(struct emit *e, const char *name, const char *params,
     str_free(&body);
 }
 
-static const char *or_empty(const char *t) {
-    return t != NULL ? t : "";
-}
-
-/* Text in the arena; "" when memory is out, which gen_c finds in the end. */
-#define TEXT(e, ...) or_empty(arena_printf((e)->arena, __VA_ARGS__))
-
 /* What a store's hook computes from: values, and look-ups in its place. */
 static int store_roots(const struct kernel *k, fn_id *roots, int max) {
     int n = 0;
@@ -130,18 +134,16 @@ static const char *acc_lane(enum dtype d) {
 /* What is the same for a group along k, and the value function that takes it. */
 static void group_hook(struct emit *e, const char *hook, const char *o, const char *missing) {
     struct str body;
-    str_printf(e->out, "struct %s_%s_group {\n", e->prefix, hook);
-    emit_fields(e, true, e->out);
-    str_add(e->out, "};\n\n");
+    kept_struct(e, "group", "");
     str_init(&body, e->out->alloc);
     emit_stage(e, STAGE_GROUP, &body);
     str_printf(e->out,
-               "PK_I struct %s_%s_group %s_%s_group_init(const struct pk_args *g, const struct "
-               "%s_%s_row *r, pk_i64 z, pk_i64 %s, pk_i64 k, int cnt)\n{\n",
-               e->prefix, hook, e->prefix, hook, e->prefix, hook, o);
+               "PK_I %s %s_%s_group_init(const struct pk_args *g, const %s *r, pk_i64 z, pk_i64 "
+               "%s, pk_i64 k, int cnt)\n{\n",
+               emit_hook_type(e, "group"), e->prefix, hook, emit_hook_type(e, "row"), o);
     prologue(e, missing);
-    str_printf(e->out, "    struct %s_%s_group group = {0}, *q = &group;\n    (void)q, (void)r;\n",
-               e->prefix, hook);
+    str_printf(e->out, "    %s group = {%s}, *q = &group;\n    (void)q, (void)r;\n",
+               emit_hook_type(e, "group"), e->cuda ? "" : "0");
     str_add(e->out, emit_part(e, &body));
     str_add(e->out, "    return group;\n}\n\n");
     str_free(&body);
@@ -156,18 +158,17 @@ static void operand_hook(struct emit *e, const char *hook, fn_id f, sx outer, co
     if (strcmp(hook, "a") == 0) e->packs = NULL;
     e->group = group;
     emit_hook(e, hook, inner_axis ? e->k->k : outer, e->k->k, aligned, &f, 1, true);
-    row_struct(e, "");
+    kept_struct(e, "row", "");
     row_init(e, TEXT(e, "const struct pk_args *g, pk_i64 z, pk_i64 %s, int cnt", o),
              TEXT(e, "%sk", missing));
     if (group > 0) group_hook(e, hook, o, missing);
-    const char *q =
-        group > 0 ? arena_printf(e->arena, "const struct %s_%s_group *q, ", e->prefix, hook) : "";
-    const char *params = arena_printf(e->arena,
-                                      "const struct pk_args *g, const struct %s_%s_row *r, "
-                                      "%spk_i64 z, pk_i64 %s, pk_i64 k, int cnt",
-                                      e->prefix, hook, q != NULL ? q : "", o);
+    const char *q = group > 0 ? TEXT(e, "const %s *q, ", emit_hook_type(e, "group")) : "";
     value_function(e, TEXT(e, "%s_value", hook), f, acc_lane(e->k->acc),
-                   params != NULL ? params : "", missing);
+                   TEXT(e,
+                        "const struct pk_args *g, const %s *r, %spk_i64 z, pk_i64 %s, pk_i64 k, "
+                        "int cnt",
+                        emit_hook_type(e, "row"), q, o),
+                   missing);
     e->group = 0;
     e->packs = packs;
 }
@@ -235,16 +236,15 @@ static void matmul_store(struct emit *e) {
     int n = store_roots(k, roots, MAX_ROOTS);
     sx along = swap ? k->m : k->n;
     emit_hook(e, "c", along, along, true, roots, n, true);
-    row_struct(e, "");
+    kept_struct(e, "row", "");
     row_init(e, TEXT(e, "const struct pk_args *g, pk_i64 z, pk_i64 %s", swap ? "n" : "m"),
              swap ? "mkc" : "nkc");
     struct str params;
     str_init(&params, e->out->alloc);
-    str_printf(
-        &params,
-        "const struct pk_args *g, const struct %s_c_row *r, pk_i64 z, pk_i64 %s, pk_i64 %s, int "
-        "cnt",
-        e->prefix, swap ? "n" : "m", swap ? "m" : "n");
+    str_printf(&params,
+               "const struct pk_args *g, const %s *r, pk_i64 z, pk_i64 %s, pk_i64 %s, int "
+               "cnt",
+               emit_hook_type(e, "row"), swap ? "n" : "m", swap ? "m" : "n");
     for (int i = 0; i < k->n_b; i++)
         str_printf(&params, ", %s acc%d", acc_lane(k->acc), i);
     store_function(e, "c_store", emit_part(e, &params), "k", false);
@@ -280,13 +280,11 @@ static void write_pointwise(struct emit *e) {
     fn_id roots[MAX_ROOTS];
     shape(e, names, (sx[]){k->Z, k->N}, 2);
     emit_hook(e, "c", k->n, k->n, true, roots, store_roots(k, roots, MAX_ROOTS), true);
-    row_struct(e, "");
+    kept_struct(e, "row", "");
     row_init(e, "const struct pk_args *g, pk_i64 z", "mnkc");
     store_function(e, "c_store",
-                   TEXT(e,
-                        "const struct pk_args *g, const struct %s_c_row *r, pk_i64 z, pk_i64 n, "
-                        "int cnt",
-                        e->prefix),
+                   TEXT(e, "const struct pk_args *g, const %s *r, pk_i64 z, pk_i64 n, int cnt",
+                        emit_hook_type(e, "row")),
                    "mk", false);
 }
 
@@ -362,14 +360,26 @@ static void take_in(const struct kernel_pass *p, int i, const char *x, const cha
     }
 }
 
+/* at(l): the accumulators of one lane. */
+static void acc_at(struct emit *e) {
+    str_printf(e->out, "    PK_D_IN %s_acc<1> at(int l) const\n    {\n    %s_acc<1> one;\n",
+               e->prefix, e->prefix);
+    for (int i = 0; i < e->k->n_pass; i++) {
+        str_printf(e->out, "    one.a%d = pk_at(a%d, l);\n", i, i);
+        if (is_arg(e->k->pass[i].op)) str_printf(e->out, "    one.at%d = pk_at(at%d, l);\n", i, i);
+    }
+    str_add(e->out, "    return one;\n    }\n");
+}
+
 static void acc_struct(struct emit *e) {
     const struct kernel *k = e->k;
-    str_printf(e->out, "struct %s_acc {\n", e->prefix);
+    str_printf(e->out, "%s {\n", emit_struct(e, "acc"));
     for (int i = 0; i < k->n_pass; i++) {
         str_printf(e->out, "    %s a%d;\n", lane_name(k->pass[i].acc), i);
         if (is_arg(k->pass[i].op)) str_printf(e->out, "    vi64 at%d;\n", i);
     }
-    str_printf(e->out, "};\n\nPK_I void %s_acc_init(struct %s_acc *a)\n{\n", e->prefix, e->prefix);
+    if (e->cuda) acc_at(e);
+    str_printf(e->out, "};\n\nPK_I void %s_acc_init(%s *a)\n{\n", e->prefix, emit_type(e, "acc"));
     for (int i = 0; i < k->n_pass; i++) {
         str_printf(e->out, "    a->a%d = ", i);
         identity(&k->pass[i], e->out);
@@ -382,9 +392,9 @@ static void acc_struct(struct emit *e) {
 
 static void combine_functions(struct emit *e) {
     const struct kernel *k = e->k;
-    str_printf(e->out,
-               "PK_I void %s_combine(struct %s_acc *a, const struct %s_acc *b, int level)\n{\n",
-               e->prefix, e->prefix, e->prefix);
+    const char *acc = emit_type(e, "acc");
+    str_printf(e->out, "PK_I void %s_combine(%s *a, const %s *b, int level)\n{\n", e->prefix, acc,
+               acc);
     for (int i = 0; i < k->n_pass; i++) {
         const char *xs = arena_printf(e->arena, "b->a%d", i);
         const char *ats = arena_printf(e->arena, "b->at%d", i);
@@ -392,9 +402,10 @@ static void combine_functions(struct emit *e) {
         take_in(&k->pass[i], i, xs != NULL ? xs : "", ats != NULL ? ats : "", e->out);
         str_add(e->out, "    }\n");
     }
-    str_printf(e->out,
-               "}\n\nPK_I void %s_rotate(struct %s_acc *to, const struct %s_acc *a, int by)\n{\n",
-               e->prefix, e->prefix, e->prefix);
+    str_add(e->out, "}\n\n");
+    if (e->cuda) return; /* lanes are combined one by one */
+    str_printf(e->out, "PK_I void %s_rotate(%s *to, const %s *a, int by)\n{\n", e->prefix, acc,
+               acc);
     for (int i = 0; i < k->n_pass; i++) {
         str_printf(e->out, "    to->a%d = pk_rotate_%s(a->a%d, by);\n", i,
                    lane_name(k->pass[i].acc), i);
@@ -403,10 +414,6 @@ static void combine_functions(struct emit *e) {
     }
     str_add(e->out, "}\n\n");
 }
-
-static const char *const REDUCE_PARAMS = "const struct pk_args *g, const struct %s_c_row *r, "
-                                         "struct %s_acc *a, int level, pk_i64 z, pk_i64 "
-                                         "k, int cnt";
 
 /* Lanes beyond cnt must not count when they run along k. */
 static void step_pass(struct emit *e, int i, bool along, struct str *body) {
@@ -436,9 +443,6 @@ static void step_pass(struct emit *e, int i, bool along, struct str *body) {
 }
 
 static void step_function(struct emit *e, int levels, bool along) {
-    struct str params;
-    str_init(&params, e->out->alloc);
-    str_printf(&params, REDUCE_PARAMS, e->prefix, e->prefix);
     struct str whole;
     str_init(&whole, e->out->alloc);
     for (int level = 0; level < levels; level++) {
@@ -450,13 +454,16 @@ static void step_function(struct emit *e, int levels, bool along) {
         str_printf(&whole, "    if (level == %d) {\n%s    }\n", level, emit_part(e, &body));
         str_free(&body);
     }
-    str_printf(e->out, "PK_I void %s_step(%s)\n{\n", e->prefix, emit_part(e, &params));
+    str_printf(
+        e->out,
+        "PK_I void %s_step(const struct pk_args *g, const %s *r, %s *a, int level, pk_i64 z, "
+        "pk_i64 k, int cnt)\n{\n",
+        e->prefix, emit_hook_type(e, "row"), emit_type(e, "acc"));
     prologue(e, "mn");
     str_add(e->out, "    (void)r, (void)a, (void)level;\n");
     str_add(e->out, emit_part(e, &whole));
     str_add(e->out, "}\n\n");
     str_free(&whole);
-    str_free(&params);
 }
 
 static void finish_function(struct emit *e, int levels, bool along) {
@@ -479,9 +486,10 @@ static void finish_function(struct emit *e, int levels, bool along) {
         str_add(&whole, "    }\n");
     }
     str_printf(e->out,
-               "PK_I void %s_finish(const struct pk_args *g, struct %s_c_row *r, const struct "
-               "%s_acc *a, int level, pk_i64 z, int cnt)\n{\n",
-               e->prefix, e->prefix, e->prefix);
+               "PK_I void %s_finish(const struct pk_args *g, %s *r, const %s *a, int level, pk_i64 "
+               "z, int cnt)\n{\n",
+               e->prefix, emit_hook_type(e, "row"),
+               e->cuda ? TEXT(e, "%s_acc<1>", e->prefix) : emit_type(e, "acc"));
     prologue(e, "mnk");
     str_add(e->out, "    (void)a, (void)level;\n");
     str_add(e->out, emit_part(e, &whole));
@@ -497,14 +505,13 @@ static void reduction_row(struct emit *e) {
         str_printf(&fields, "    %s acc%d;\n",
                    is_arg(k->pass[i].op) ? "vi64" : lane_name(k->pass[i].acc), i);
     }
-    row_struct(e, emit_part(e, &fields));
+    kept_struct(e, "row", emit_part(e, &fields));
     str_free(&fields);
     str_init(&body, e->out->alloc);
     emit_stage(e, STAGE_ROW, &body);
     str_printf(e->out,
-               "PK_I void %s_row_init(const struct pk_args *g, struct %s_c_row *r, pk_i64 z, "
-               "int cnt)\n{\n",
-               e->prefix, e->prefix);
+               "PK_I void %s_row_init(const struct pk_args *g, %s *r, pk_i64 z, int cnt)\n{\n",
+               e->prefix, emit_hook_type(e, "row"));
     prologue(e, "mnk");
     str_add(e->out, "    (void)r;\n");
     str_add(e->out, emit_part(e, &body));
@@ -542,15 +549,15 @@ static void write_reduction(struct emit *e) {
     combine_functions(e);
     step_function(e, levels, along);
     finish_function(e, levels, along);
-    store_function(
-        e, "row_store",
-        TEXT(e, "const struct pk_args *g, const struct %s_c_row *r, pk_i64 z, int cnt", e->prefix),
-        "mnk", true);
+    store_function(e, "row_store",
+                   TEXT(e, "const struct pk_args *g, const %s *r, pk_i64 z, int cnt",
+                        emit_hook_type(e, "row")),
+                   "mnk", true);
     store_function(e, "element_store",
                    TEXT(e,
-                        "const struct pk_args *g, const struct %s_c_row *r, pk_i64 z, pk_i64 k, "
+                        "const struct pk_args *g, const %s *r, pk_i64 z, pk_i64 k, "
                         "int cnt",
-                        e->prefix),
+                        emit_hook_type(e, "row")),
                    "mn", false);
     e->acc_level = NULL;
     e->n_acc = 0;

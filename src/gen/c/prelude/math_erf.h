@@ -22,19 +22,16 @@ PK_I vf32 pk_erf_vf32(vf32 x) {
     vf32 e = pk_expm1r_(pk_reduce_(-g, &k)), s = pk_pow2_(k);
     return pk_withsign_(pk_fabs_(pk_mad_(s, e, s - 1.0f)), x);
 }
-/* exp(-s) for s = t^2 or t^2 / 2, as p 2^k. t^2 is needed to more than 24 bits. */
-PK_I vf32 pk_expmsq_(vf32 t, float half, vi32 *k) {
+/* exp(-t^2) as p 2^k. t^2 is needed to more than 24 bits. */
+PK_I vf32 pk_expmsq_(vf32 t, vi32 *k) {
 #if PK_FMA_
     vf32 h = t * t, l = pk_fma_vf32(t, t, -h);
 #else
     vf32 u = (vf32)((vi32)t & ~0xfff), h = u * u, l = (t - u) * (t + u);
 #endif
-    vf32 r = pk_reduce_(h * -half, k);
-    return pk_expm1r_(r - l * half) + 1.0f;
+    return pk_expm1r_(pk_reduce_(-h, k) - l) + 1.0f;
 }
 /* Estrin's scheme: fewer roundings follow each other than in Horner's */
-#define PK_RATIO_(t, n0, n1, n2, n3, n4, d0, d1, d2, d3, d4, d5)                                   \
-    pk_ratio_(t, (const float[]){n0, n1, n2, n3, n4, d0, d1, d2, d3, d4, d5})
 PK_I vf32 pk_ratio_(vf32 t, const float *c) {
     vf32 z = t * t;
     vf32 n = pk_madc_(pk_set_vf32(c[4]), z, c[2]);
@@ -46,33 +43,64 @@ PK_I vf32 pk_ratio_(vf32 t, const float *c) {
 }
 PK_I vf32 pk_erfc_vf32(vf32 x) {
     vf32 t = pk_atmost_(pk_fabs_(x), 10.2f);
-    vf32 r =
-        PK_RATIO_(t, 1.98465085f, 2.45949054f, 1.4537375f, 0.455757976f, 0.0652657971f, 1.98465085f,
-                  4.69893026f, 4.7712431f, 2.63367701f, 0.807861567f, 0.115679257f);
+    const float c[] = {1.98465085f,   2.45949054f,  1.4537375f,  0.455757976f,
+                       0.0652657971f, 1.98465085f,  4.69893026f, 4.7712431f,
+                       2.63367701f,   0.807861567f, 0.115679257f};
+    vf32 r = pk_ratio_(t, c);
     vi32 k;
-    vf32 p = pk_expmsq_(t, 1.0f, &k);
+    vf32 p = pk_expmsq_(t, &k);
     vf32 y = pk_scale_(r * p, k);
     return pk_select_vf32((vi32)(x < 0.0f), 2.0f - y, y);
 }
-/* x Phi(x) with Phi(-t) = exp(-t^2 / 2) R(t) (the same R, its variable scaled): below 0 that is the
- * result, above 0 it is what x lacks. */
+/* exp(-t^2 / 2) = (1 + p) s 2^-25 for |t| <= 14.5; s is 0 for the smallest. t^2 is needed to more
+ * than 24 bits, and is multiplied by one constant of 24: the rest is in the coefficients of gelu. */
+#define PK_CHI_ 0x1.715468p-1f /* below log2(e) / 2 by 7 units of 2^-24: best for these */
+PK_I vf32 pk_expmhalfsq_(vf32 t, vf32 *s) {
+    const float magic = 0x1.8p23f + 152.0f; /* k + 152 in the low bits */
+#if PK_FMA_
+    vf32 c = pk_set_vf32(-PK_CHI_), h = t * t, l = pk_fma_vf32(t, t, -h);
+    vf32 m = pk_fma_vf32(h, c, pk_set_vf32(magic));
+    vf32 r = pk_fma_vf32(l, c, pk_fma_vf32(h, c, magic - m));
+#else
+    vf32 u = (vf32)((vi32)t & ~0xffff), h = u * u, l = (t - u) * (t + u);
+    vf32 m = t * t * -PK_CHI_ + magic;
+    vf32 r = h * -0x1.72p-1f + (magic - m) + h * (0x1.72p-1f - PK_CHI_) - l * PK_CHI_;
+#endif
+    *s = (vf32)((vi32)m << 23);
+    vf32 p = pk_madc_(pk_set_vf32(0x1.416b52p-13f), r, 0x1.5f082ep-10f);
+    p = pk_madc_(p, r, 0x1.3b2de0p-7f);
+    p = pk_madc_(p, r, 0x1.c6af7cp-5f);
+    p = pk_madc_(p, r, 0x1.ebfbdcp-3f);
+    return pk_madc_(p, r, 0x1.62e430p-1f) * r;
+}
+/* x Phi(x) with Phi(-t) = exp(-t^2 / 2) R(t), R a rational minimax approximation within 2^-22.6,
+ * found like the one above. w = |x| Phi(-|x|) is, but for its sign, the result below 0, and what x
+ * lacks above. An arithmetic instruction with a denormal result takes more than a hundred cycles, so
+ * w comes scaled by 2^27 and the scale is undone on the bits: subtracted from the exponent, or by
+ * an addition that leaves the denormal's digits last. Where x is -inf, w and the result are NaN. */
 PK_I vf32 pk_gelu_vf32(vf32 x) {
-    vf32 t = pk_atmost_(pk_fabs_(x), 14.6f);
-    vf32 r =
-        PK_RATIO_(t, 0.836120903f, 0.732681334f, 0.30622521f, 0.0678850636f, 0.00687401742f,
-                  1.67224181f, 2.7996192f, 2.01009464f, 0.784571409f, 0.170173481f, 0.0172304045f);
-    vi32 k, neg = (vi32)(x < 0.0f);
-    vf32 p = pk_expmsq_(t, 0.5f, &k);
-    /* Above 6 what x lacks is below half an ulp; as 0 it also costs no denormal. */
-    vi32 dead = (vi32)(x < -14.6f) | (vi32)(x > 6.0f);
-    vf32 w = pk_scale_or0_(pk_select_vf32(neg, x, t) * (r * p), k, dead);
-    return pk_select_vf32(neg, w, x - w);
+    vf32 q = (vf32)((vi32)pk_atmost_(x, 14.5f) | (int)0x80000000u); /* -|x|, above 0 to the limit */
+    vf32 t = pk_atleast_(q, -14.5f), s, p = pk_expmhalfsq_(t, &s);
+    vf32 n = pk_madc_(pk_set_vf32(-0x1.89442ep-4f), t, 0x1.6c64b0p-1f);
+    n = pk_madc_(n, t, -0x1.1dd9d0p+1f);
+    n = pk_madc_(n, t, 0x1.9fbcfep+1f);
+    vf32 d = pk_madc_(pk_set_vf32(0x1.ed2124p-5f), t, -0x1.c7f29ap-2f);
+    d = pk_madc_(d, t, 0x1.77ff8ep+0f);
+    d = pk_madc_(d, t, -0x1.34c784p+1f);
+    d = pk_madc_(d, t, 0x1.9fbd02p+0f);
+    vf32 y = n / d * q * s, w = pk_mad_(y, p, y); /* -w 2^27 */
+    vf32 above = pk_mad_(w, pk_set_vf32(0x1p-27f), x);
+    vi32 denormal = (vi32)pk_madc_(w, pk_set_vf32(0x1p122f), -0x1p23f) - 0x4b000000;
+    vi32 below = pk_select_vi32((vi32)(w > -0x1p-99f), denormal, (vi32)w - (27 << 23));
+    return pk_select_vf32((vi32)(above < 0.0f), (vf32)below, above);
 }
 PK_LIBM1_(pk_erf_vf64, vf64, double, erf)
 PK_LIBM1_(pk_erfc_vf64, vf64, double, erfc)
+#ifndef PK_NO_LIBM
 /* in long double: erfc multiplies the rounding error of its argument by twice its square */
 extern long double erfcl(long double);
 PK_I double pk_gelu_f64_(double x) {
     return (double)(0.5L * x * erfcl(x * -0.70710678118654752440084436210485L));
 }
 PK_LANES1_(pk_gelu_vf64, vf64, pk_gelu_f64_)
+#endif

@@ -150,6 +150,7 @@ PK_I vf32 pk_gelu_tanh_vf32(vf32 x) {
     return pk_silu_parts_(x, p, k, (vi32)(x < -12.02f));
 }
 
+#ifndef PK_NO_LIBM /* a device has its own f64 functions */
 /* ---- f64
  * ----------------------------------------------------------------------------------------- */
 
@@ -188,3 +189,4 @@ PK_I vf64 pk_elu_vf64(vf64 x, double alpha, double unused) {
         x[i] = x[i] > 0.0 ? x[i] : alpha * expm1(x[i]);
     return x;
 }
+#endif

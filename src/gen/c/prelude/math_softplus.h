@@ -25,6 +25,7 @@ PK_I vf32 pk_softplus_vf32(vf32 x, double beta, double threshold) {
     y = pk_select_vf32((vi32)(v == v), y, v);
     return pk_select_vf32(above, x, y);
 }
+#ifndef PK_NO_LIBM
 extern long double expl(long double);
 extern long double log1pl(long double);
 PK_I vf64 pk_softplus_vf64(vf64 x, double beta, double threshold) {
@@ -35,3 +36,4 @@ PK_I vf64 pk_softplus_vf64(vf64 x, double beta, double threshold) {
     }
     return x;
 }
+#endif

@@ -39,9 +39,11 @@ PK_I vf32 pk_cosr_(vf32 r) {
     if (pk_any_(far))                                                                              \
         for (int i = 0; i < PK_W; i++)                                                             \
             if (far[i]) r[i] = f(x[i]);
+#ifndef PK_NO_LIBM
 extern float sinf(float);
 extern float cosf(float);
 extern float tanf(float);
+#endif
 PK_I vf32 pk_sincos_(vf32 r, vi32 k) {
     vi32 odd = -(k & 1);
     vf32 v = pk_select_vf32(odd, pk_cosr_(r), pk_sinr_(r));
