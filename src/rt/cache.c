@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The disk cache: a flat directory of files <key>.so (units) and <key>.txt (compilers' versions).
+ * The disk cache: a flat directory of files <key>.so (units), <key>.cubin (units of a GPU) and
+ * <key>.txt (compilers' versions, choices).
  *
  * An entry is its content and a trailer of 32 bytes (magic, length, XXH3-128 of the content); a
  * loader of shared objects ignores what follows them. Entries are written under a temporary name,
@@ -29,7 +30,7 @@
 #define TEMP_PREFIX   "proem-"
 
 static const char magic[8] = {'p', 'r', 'o', 'e', 'm', 'c', '0', '1'};
-static const char *const suffix[] = {".so", ".txt"};
+static const char *const suffix[] = {".so", ".txt", ".cubin"};
 
 void rt_key_text(XXH128_hash_t h, char out[RT_KEY_TEXT]) {
     static const char digits[] = "0123456789abcdef";
@@ -199,7 +200,7 @@ void rt_cache_drop(struct rt_cache *c, const char *key, enum rt_cache_kind kind)
 /* ---- the whole directory --------------------------------------------------------------------- */
 
 struct entry {
-    char name[RT_KEY_TEXT + 4];
+    char name[RT_KEY_TEXT + 6];
     int64_t bytes;
     struct timespec used;
 };
@@ -209,7 +210,10 @@ typedef VEC(struct entry) entry_vec;
 static bool is_entry_name(const char *name) {
     if (strspn(name, "0123456789abcdef") != RT_KEY_TEXT - 1) return false;
     const char *end = name + RT_KEY_TEXT - 1;
-    return strcmp(end, suffix[RT_CACHE_UNIT]) == 0 || strcmp(end, suffix[RT_CACHE_TEXT]) == 0;
+    for (size_t i = 0; i < COUNT_OF(suffix); i++) {
+        if (strcmp(end, suffix[i]) == 0) return true;
+    }
+    return false;
 }
 
 /* Left behind by a process that was killed. */

@@ -68,7 +68,7 @@ struct rt_cache {
     const char *note; /* why it is not used; NULL when it is, or was not tried */
 };
 
-enum rt_cache_kind { RT_CACHE_UNIT, RT_CACHE_TEXT };
+enum rt_cache_kind { RT_CACHE_UNIT, RT_CACHE_TEXT, RT_CACHE_CUBIN };
 
 void rt_cache_init(struct rt_cache *c, const struct allocator *alloc, const char *dir,
                    int64_t limit);
