@@ -121,6 +121,17 @@ enum proem_status graph_check_dims(struct graph *g, const struct place *at,
     return VEC_PUSH(g->arena, &g->checks, c) ? PROEM_OK : place_nomem(at);
 }
 
+/* q is a // b: where it is x // y of the same ratio, its exactness is that of x / y, which the
+ * quotient's own form says and is printed as. */
+static void reduce_ratio(struct sx_pool *p, sx q, sx *a, sx *b) {
+    if (sx_kind(p, q) != SX_DIV) return;
+    sx x = sx_arg(p, q, 0), y = sx_arg(p, q, 1);
+    sx left = sx_mul(p, x, *b), right = sx_mul(p, y, *a);
+    if (left == 0 || left != right) return;
+    *a = x;
+    *b = y;
+}
+
 sx dims_divide(struct graph *g, const struct place *at, sx a, sx b) {
     int64_t x, y;
     if (sx_is_const(g->sx, b, &y)) {
@@ -132,6 +143,7 @@ sx dims_divide(struct graph *g, const struct place *at, sx a, sx b) {
     if (a == b) return sx_const(g->sx, 1);
     sx q;
     if (!dim_op(g, '/', a, b, &q)) return 0;
+    reduce_ratio(g->sx, q, &a, &b);
     return graph_check_dims(g, at, DIM_DIVIDES, a, b) == PROEM_OK ? q : 0;
 }
 
