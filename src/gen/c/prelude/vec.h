@@ -201,6 +201,9 @@ PK_I vi32 pk_select_vi32(vi32 m, vi32 a, vi32 b) {
     return (vi32)__builtin_ia32_blendvps256((vf32)b, (vf32)a, (vf32)m);
 #elif PK_512_ && PK_CLANG_
     return __builtin_ia32_selectd_512(__builtin_ia32_cvtd2mask512(m), a, b);
+#elif PK_512_
+    vi32 k = m != 0; /* without it GCC 12 makes two exclusive ors of it, not one masked move */
+    return (k & a) | (~k & b);
 #else
     return (m & a) | (~m & b);
 #endif
