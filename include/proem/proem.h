@@ -61,6 +61,7 @@ struct proem_context_options {
     const char *cache_dir; /* compiled kernels; NULL: no disk cache */
     const char *compiler;  /* NULL: cc, found on PATH */
     int threads;           /* 0: one for each core */
+    int cuda_device;       /* which GPU PROEM_DEVICE_CUDA means */
 };
 
 /* Defaults: malloc, no cache, cc, all cores. */
@@ -135,7 +136,7 @@ PROEM_API enum proem_status proem_graph_text(proem_graph *g, const char **out);
 
 enum proem_precision { PROEM_BOUNDARY, PROEM_EAGER, PROEM_NATIVE };
 enum proem_fuse { PROEM_FUSE_MODEL, PROEM_FUSE_ALWAYS, PROEM_FUSE_NEVER };
-enum proem_device { PROEM_DEVICE_CPU, PROEM_DEVICE_REF };
+enum proem_device { PROEM_DEVICE_CPU, PROEM_DEVICE_REF, PROEM_DEVICE_CUDA };
 
 struct proem_fuse_force {
     const char *from, *to; /* names of an edge's ends, as explain gives them */
@@ -151,7 +152,8 @@ struct proem_compile_options {
     size_t n_force;
     bool assume_bandwidth;
     bool strict;      /* fail instead of any fallback */
-    const char *arch; /* NULL: this machine; "avx2", "avx512", "generic", "neon" */
+    const char *arch; /* NULL: this machine; "avx2", "avx512", "generic", "neon"; "sm_80",
+                         "sm_90a", "sm_100a" */
     /* Sizes that the plan may count on for its estimates; the program runs with any. */
     const char *const *dim_names;
     const int64_t *dim_values;
@@ -185,11 +187,23 @@ PROEM_API enum proem_status proem_execution_prepare(proem_execution *x, const DL
 /* rank and dims of output i after prepare; dims is borrowed until the next prepare. */
 PROEM_API enum proem_status proem_execution_output_shape(proem_execution *x, size_t i, int *rank,
                                                          const int64_t **dims, DLDataType *dtype);
-/* Run. in: one tensor for each parameter, on the CPU, any strides; out: one for each output, compact,
- * of the right shape and dtype. Sub-byte tensors: bits 4 or 2, shape and strides in elements. An
- * output must not overlap an input unless the graph says `in`. */
+/* The stream (a CUstream, cudaStream_t) that runs of a program for PROEM_DEVICE_CUDA are launched on;
+ * NULL, as at first, is the legacy default stream. It must live as long as its runs. */
+PROEM_API enum proem_status proem_execution_set_stream(proem_execution *x, void *stream);
+/* Run. in: one tensor for each parameter, any strides; out: one for each output, compact, of the
+ * right shape and dtype. Sub-byte tensors: bits 4 or 2, shape and strides in elements. An output
+ * must not overlap an input unless the graph says `in`.
+ *
+ * Tensors are on the CPU, or, for PROEM_DEVICE_CUDA, on the CPU or the GPU, each as it likes. If all
+ * are on the GPU the run is launched and the call returns: the results are there when the stream has
+ * come so far, data errors are told by proem_program_check(), nothing is allocated after a first run
+ * with the same shapes, and the stream may be capturing a CUDA graph. Runs of one execution share its
+ * memory: put them on one stream, or order them. With a tensor on the CPU the call waits. */
 PROEM_API enum proem_status proem_run(proem_execution *x, const DLTensor *const *in, size_t n_in,
                                       DLTensor *const *out, size_t n_out);
+/* Wait for what this execution launched, and report the first data error of its runs since the last
+ * call (PROEM_DATA). Nothing to do for other devices, whose runs report it themselves. */
+PROEM_API enum proem_status proem_program_check(proem_execution *x);
 PROEM_API const char *proem_execution_error(const proem_execution *x);
 
 #ifdef __cplusplus

@@ -5,6 +5,7 @@
  * compiler is found when a program first needs them.
  */
 #include "driver/driver.h"
+#include "rt/cuda/cuda.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,7 @@ enum proem_status context_new(const struct proem_context_options *o,
     if (o->alloc != NULL) alloc = (struct allocator){o->alloc, o->free, o->user};
     proem_context *c = mem_alloc(&alloc, 1, sizeof *c);
     if (c == NULL) return err_nomem(e);
-    *c = (proem_context){.alloc = alloc, .threads = o->threads};
+    *c = (proem_context){.alloc = alloc, .threads = o->threads, .cuda_device = o->cuda_device};
     struct rt_options r = {.compiler = o->compiler,
                            .cache_dir = o->cache_dir,
                            .path = getenv("PATH"),
@@ -69,6 +70,7 @@ enum proem_status proem_context_create(const struct proem_context_options *o, pr
 void proem_context_destroy(proem_context *c) {
     if (c == NULL) return;
     rt_pool_free(c->pool);
+    rt_cuda_free(c->cuda);
     rt_free(c->rt);
     struct allocator alloc = c->alloc;
     mem_free(&alloc, c, 1, sizeof *c);

@@ -30,6 +30,8 @@ struct proem_context {
     int threads;          /* 0: one for each core */
     struct device_desc native;
     bool detected;
+    struct rt_cuda *cuda; /* made with the first program for a GPU */
+    int cuda_device;
 };
 
 /* What the command sets beyond the public options. Zero means the default. */
@@ -75,6 +77,7 @@ struct program_options {
     bool strict;
     struct device_desc target; /* what the plan and the code are for */
     int units;                 /* files of emitted source; 0: one for each distinct kernel */
+    bool poison;               /* for tests, of a GPU: new memory is filled with ones */
 };
 
 enum pass_id { PASS_PARSE, PASS_LOWER, PASS_FUSE, PASS_GEN, PASS_COMPILE, PASS_LINK, PASS_COUNT };
@@ -99,7 +102,8 @@ const char *pass_part_name(const struct proem_program *p, enum pass_id pass, int
 /* What a kernel needs at a launch, in the plan's order. */
 struct program_step {
     const struct gen_kernel *gen;
-    const struct pk_kernel *kernel;
+    const struct pk_kernel *kernel; /* of a CPU */
+    const struct gen_cuda *cuda;    /* of a GPU */
 };
 
 struct proem_program {
@@ -127,6 +131,7 @@ struct proem_program {
     int n_units;
     /* compile */
     struct rt_module **modules;
+    struct rt_cubin **cubins; /* of a GPU */
     /* link */
     struct program_step *steps; /* in the plan's order */
     int *buffer_of;             /* by lowered value, -1: none */
@@ -135,6 +140,7 @@ struct proem_program {
     bool *in_place; /* by output: `in` needs no memory of its own */
     struct rt_program *rt;
     struct rt_pool *pool;
+    struct rt_cuda_program *cuda; /* of a GPU, instead of rt */
     /* Binding sizes simplifies expressions in the graph's pool: one thread at a time. */
     pthread_mutex_t lock;
 };

@@ -10,6 +10,8 @@
  */
 #include "driver/exec.h"
 
+#include "driver/cuda.h"
+
 #include <string.h>
 
 /* ---- dtypes ---------------------------------------------------------------------------------- */
@@ -74,10 +76,12 @@ static enum proem_status make_tables(struct proem_execution *x, struct err *e) {
     x->views = ARENA_NEW(&x->arena, struct rt_view, buffers);
     x->stages = ARENA_NEW(&x->arena, struct exec_stage, out);
     x->copies = ARENA_NEW(&x->arena, struct exec_stage, in);
+    x->on_device = ARENA_NEW(&x->arena, bool, in + out);
     if (!arena_ok(&x->arena)) return err_nomem(e);
     for (size_t i = 0; i < in; i++)
         x->in_shapes[i] = x->in_shape[i];
     if (p->opt.device == PROEM_DEVICE_REF) return PROEM_OK;
+    if (p->opt.device == PROEM_DEVICE_CUDA) return cuda_exec_new(x, e);
     return rt_exec_new(p->rt, p->pool, &x->rt, e);
 }
 
@@ -107,6 +111,7 @@ void proem_execution_destroy(proem_execution *x) {
     if (x == NULL) return;
     struct allocator alloc = x->p->c->alloc;
     rt_exec_free(x->rt);
+    rt_cuda_exec_free(x->cuda);
     for (size_t i = 0; x->stages != NULL && i < x->n_out; i++)
         mem_free(&alloc, x->stages[i].data, x->stages[i].size, 1);
     for (size_t i = 0; x->copies != NULL && i < x->n_in; i++)
@@ -141,12 +146,38 @@ static const struct value *param(const struct proem_execution *x, size_t i) {
     return graph_value(x->p->graph, x->p->graph->params.at[i].value);
 }
 
-/* A tensor of the right dtype and rank, on the CPU; its shape is looked at elsewhere. */
-static enum proem_status check_tensor(const char *what, const char *name, const struct value *v,
-                                      const DLTensor *t, struct err *e) {
+/* Where is the tensor's memory, and can the program use it? */
+static enum proem_status check_place(const struct proem_execution *x, const char *what,
+                                     const char *name, const DLTensor *t, bool *on_device,
+                                     struct err *e) {
+    bool cuda = x->p->opt.device == PROEM_DEVICE_CUDA;
+    *on_device = false;
+    switch (t->device.device_type) {
+    case kDLCPU: return PROEM_OK;
+    case kDLCUDAHost:
+        if (cuda) return PROEM_OK;
+        break;
+    case kDLCUDA:
+    case kDLCUDAManaged:
+        *on_device = true;
+        if (cuda && (t->device.device_id == x->p->c->cuda_device ||
+                     t->device.device_type == kDLCUDAManaged))
+            return PROEM_OK;
+        break;
+    default: break;
+    }
+    if (cuda)
+        return err_set(e, PROEM_INVALID, "%s '%s' is neither on CUDA device %d nor on the CPU",
+                       what, name, x->p->c->cuda_device);
+    return err_set(e, PROEM_INVALID, "%s '%s' is not on the CPU", what, name);
+}
+
+/* A tensor of the right dtype and rank, where it may be; its shape is looked at elsewhere. */
+static enum proem_status check_tensor(const struct proem_execution *x, const char *what,
+                                      const char *name, const struct value *v, const DLTensor *t,
+                                      bool *on_device, struct err *e) {
     if (t == NULL) return err_set(e, PROEM_INVALID, "%s '%s' is missing", what, name);
-    if (t->device.device_type != kDLCPU)
-        return err_set(e, PROEM_INVALID, "%s '%s' is not on the CPU", what, name);
+    TRY(check_place(x, what, name, t, on_device, e));
     if (dtype_from_dl(t->dtype) != v->dtype)
         return err_set(e, PROEM_INVALID,
                        "%s '%s' has DLPack's type (%d, %d bits, %d lanes); "
@@ -167,7 +198,8 @@ static enum proem_status check_inputs(struct proem_execution *x, const DLTensor 
         return err_set(&x->err, PROEM_INVALID, "%zu inputs are given; graph %s has %zu", n_in,
                        x->p->graph->name, x->n_in);
     for (size_t i = 0; i < n_in; i++)
-        TRY(check_tensor("input", param(x, i)->name, param(x, i), in[i], &x->err));
+        TRY(check_tensor(x, "input", param(x, i)->name, param(x, i), in[i], &x->on_device[i],
+                         &x->err));
     return PROEM_OK;
 }
 
@@ -207,7 +239,7 @@ static enum proem_status bind(struct proem_execution *x) {
     }
     for (int i = 0; i < p->n_buffers; i++)
         TRY(value_bytes(x, p->low.graph, p->value_of[i], shape, &x->bytes[i]));
-    return PROEM_OK;
+    return x->cuda != NULL ? cuda_exec_bind(x) : PROEM_OK;
 }
 
 static enum proem_status prepare(struct proem_execution *x, const DLTensor *const *in,
@@ -225,6 +257,7 @@ static enum proem_status prepare(struct proem_execution *x, const DLTensor *cons
     pthread_mutex_unlock(&x->p->lock);
     if (s == PROEM_OK && x->rt != NULL)
         s = rt_exec_prepare(x->rt, x->sizes.value, x->bytes, &x->err);
+    if (s == PROEM_OK && x->cuda != NULL) s = cuda_exec_prepare(x);
     x->prepared = s == PROEM_OK;
     return s;
 }
@@ -269,7 +302,7 @@ static struct rt_view view_of(const DLTensor *t, enum dtype d) {
 static enum proem_status check_output(struct proem_execution *x, size_t i, const DLTensor *t) {
     const struct output *o = &x->p->graph->outputs.at[i];
     const struct value *v = graph_value(x->p->graph, o->value);
-    TRY(check_tensor("output", o->name, v, t, &x->err));
+    TRY(check_tensor(x, "output", o->name, v, t, &x->on_device[x->n_in + i], &x->err));
     for (int k = 0; k < v->rank; k++) {
         if (t->shape[k] != x->out_shape[i][k])
             return err_set(&x->err, PROEM_INVALID, "output '%s': dim %d is %lld; expected %lld",
@@ -314,7 +347,7 @@ static size_t alias_of(const struct proem_execution *x, size_t i) {
     return k;
 }
 
-static bool is_aliased(const struct proem_execution *x, size_t i) {
+bool exec_is_aliased(const struct proem_execution *x, size_t i) {
     size_t k = alias_of(x, i);
     if (k == x->n_in) return false;
     const struct rt_view *out = &x->views[x->n_in + i], *in = &x->views[k];
@@ -324,7 +357,7 @@ static bool is_aliased(const struct proem_execution *x, size_t i) {
 enum proem_status exec_check_overlap(struct proem_execution *x, size_t i) {
     size_t alias = alias_of(x, i), self = x->n_in + i;
     for (size_t k = 0; k < x->n_in + x->n_out; k++) {
-        bool allowed = k == self || (k == alias && is_aliased(x, i));
+        bool allowed = k == self || (k == alias && exec_is_aliased(x, i));
         if (allowed || !meet(&x->views[self], &x->views[k])) continue;
         bool input = k < x->n_in;
         return err_set(&x->err, PROEM_INVALID,
@@ -352,7 +385,7 @@ void *exec_stage_memory(struct proem_execution *x, struct exec_stage *s, int64_t
 static enum proem_status stage_aliased(struct proem_execution *x) {
     for (size_t i = 0; i < x->n_out; i++) {
         x->stages[i].target = NULL;
-        if (!is_aliased(x, i) || x->bytes[x->n_in + i] == 0 || x->p->in_place[i]) continue;
+        if (!exec_is_aliased(x, i) || x->bytes[x->n_in + i] == 0 || x->p->in_place[i]) continue;
         TRY(exec_check_overlap(x, i));
         struct rt_view *v = &x->views[x->n_in + i];
         void *memory = exec_stage_memory(x, &x->stages[i], x->bytes[x->n_in + i]);
@@ -388,5 +421,21 @@ enum proem_status proem_run(proem_execution *x, const DLTensor *const *in, size_
     err_clear(&x->err);
     TRY(prepare(x, in, n_in));
     TRY(bind_views(x, in, out, n_out));
+    if (x->cuda != NULL) return cuda_exec_run(x);
     return x->rt != NULL ? run_kernels(x) : exec_run_reference(x);
+}
+
+enum proem_status proem_execution_set_stream(proem_execution *x, void *stream) {
+    if (x == NULL) return PROEM_INVALID;
+    err_clear(&x->err);
+    if (x->cuda == NULL && stream != NULL)
+        return err_set(&x->err, PROEM_INVALID, "only programs for CUDA devices run on streams");
+    x->stream = stream;
+    return PROEM_OK;
+}
+
+enum proem_status proem_program_check(proem_execution *x) {
+    if (x == NULL) return PROEM_INVALID;
+    err_clear(&x->err);
+    return x->cuda != NULL ? cuda_exec_check(x) : PROEM_OK;
 }

@@ -5,7 +5,7 @@
  * caller's memory, the rest lies in the program's own (rt plans it by the launches that use it).
  * Buffers are numbered parameters first, then outputs, then the rest, each in the graph's order.
  */
-#include "driver/driver.h"
+#include "driver/cuda.h"
 
 #include <string.h>
 
@@ -91,7 +91,7 @@ static enum proem_status make_step(struct linker *l, const struct gen_kernel *gk
             return err_set(l->err, PROEM_INTERNAL, "kernel '%s' reads '%s', which nobody stores",
                            gk->name, graph_value(l->g, gk->args[i])->name);
     }
-    p->steps[id] = (struct program_step){gk, kernel};
+    p->steps[id] = (struct program_step){.gen = gk, .kernel = kernel};
     l->steps[id] = (struct rt_step){.kernel = kernel, .n_args = gk->n_args, .args = args};
     return make_operands(l, gk, &l->steps[id]);
 }
@@ -130,8 +130,12 @@ static enum proem_status make_aliases(struct linker *l) {
 
 enum proem_status program_link(struct proem_program *p, struct err *e) {
     struct linker l = {.p = p, .g = p->low.graph, .a = &p->arena, .err = e};
-    TRY(context_pool(p->c, &p->pool, e));
     TRY(make_buffers(&l));
+    if (p->opt.target.kind == DEVICE_CUDA) {
+        TRY(cuda_link(p, l.buffers, e));
+        return make_aliases(&l);
+    }
+    TRY(context_pool(p->c, &p->pool, e));
     TRY(make_steps(&l));
     TRY(make_aliases(&l));
     struct rt_program_desc d = {.n_buffers = p->n_buffers,

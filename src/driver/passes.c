@@ -5,7 +5,7 @@
  * `fuse` prints a graph with its kernels as comments, so its print reads back as the graph that it
  * planned; planning is deterministic, so `gen` starts from there by planning again.
  */
-#include "driver/driver.h"
+#include "driver/cuda.h"
 
 #include <string.h>
 #include <time.h>
@@ -80,13 +80,25 @@ static int unit_count(const struct proem_program *p) {
     return kernels > 2 ? kernels - 1 : kernels;
 }
 
-/* needs: a plan. gives: C text. */
+static bool is_cuda(const struct proem_program *p) {
+    return p->opt.target.kind == DEVICE_CUDA;
+}
+
+/* needs: a plan. gives: C or CUDA C. */
 static enum proem_status pass_gen(struct proem_program *p, struct err *e) {
+#ifdef PROEM_GEN_CUDA
+    if (is_cuda(p))
+        return gen_cuda(&p->plan, &p->opt.target, unit_count(p), &p->units, &p->n_units, e);
+#else
+    if (is_cuda(p))
+        return err_set(e, PROEM_UNSUPPORTED, "this build has no generator of CUDA kernels");
+#endif
     return gen_c(&p->plan, &p->opt.target, unit_count(p), &p->units, &p->n_units, e);
 }
 
 /* needs: C text. gives: modules. */
 static enum proem_status pass_compile(struct proem_program *p, struct err *e) {
+    if (is_cuda(p)) return cuda_compile(p, e);
     struct rt_source *s = ARENA_NEW(&p->arena, struct rt_source, p->n_units);
     struct rt_module **m = ARENA_NEW(&p->arena, struct rt_module *, p->n_units);
     if (s == NULL || m == NULL) return err_nomem(e);
@@ -123,6 +135,10 @@ static void print_gen(const struct proem_program *p, int part, struct str *out) 
 
 static void print_compile(const struct proem_program *p, int part, struct str *out) {
     (void)part;
+    if (is_cuda(p)) {
+        cuda_print_compile(p, out);
+        return;
+    }
     struct str path, version;
     str_init(&path, &p->c->alloc);
     str_init(&version, &p->c->alloc);

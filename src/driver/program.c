@@ -4,7 +4,7 @@
  * A program owns a copy of its graph, read again from text, because running binds sizes in the
  * graph's own pool of expressions while the caller may go on building and compiling elsewhere.
  */
-#include "driver/driver.h"
+#include "driver/cuda.h"
 
 #include <string.h>
 
@@ -29,6 +29,7 @@ enum proem_status program_new(proem_context *c, const struct program_options *o,
 void proem_program_destroy(proem_program *p) {
     if (p == NULL) return;
     rt_program_free(p->rt);
+    cuda_program_free(p);
     for (int i = 0; p->modules != NULL && i < p->n_units; i++)
         rt_module_unref(p->modules[i]);
     for (int i = 0; p->units != NULL && i < p->n_units; i++)
@@ -57,7 +58,7 @@ static enum proem_status choose_target(proem_context *c, const char *arch, struc
         return PROEM_OK;
     }
     const char *missing = NULL;
-    if (!device_by_name(arch, strlen(arch), out))
+    if (!device_by_name(arch, strlen(arch), out) || out->kind != DEVICE_CPU)
         return err_set(e, PROEM_INVALID,
                        "arch '%s' is not known; expected generic, avx2, avx512, avx512fp16 or neon",
                        arch);
@@ -72,7 +73,7 @@ static enum proem_status translate(proem_context *c, const struct proem_compile_
     if (o->size != sizeof *o)
         return err_set(e, PROEM_INVALID,
                        "compile options: call proem_compile_options_init() before setting fields");
-    if ((unsigned)o->device > PROEM_DEVICE_REF || (unsigned)o->precision > PROEM_NATIVE ||
+    if ((unsigned)o->device > PROEM_DEVICE_CUDA || (unsigned)o->precision > PROEM_NATIVE ||
         (unsigned)o->fuse > PROEM_FUSE_NEVER)
         return err_set(e, PROEM_INVALID,
                        "compile options: device, precision or fuse is out of range");
@@ -97,7 +98,10 @@ static enum proem_status translate(proem_context *c, const struct proem_compile_
                                     .n_force = o->n_force,
                                     .assume_bandwidth = o->assume_bandwidth,
                                     .strict = o->strict};
-    TRY(choose_target(c, o->arch, &out->target, e));
+    if (o->device == PROEM_DEVICE_CUDA)
+        TRY(cuda_target(c, o->arch, true, &out->target, e));
+    else
+        TRY(choose_target(c, o->arch, &out->target, e));
     return arena_ok(a) ? PROEM_OK : err_nomem(e);
 }
 
