@@ -71,6 +71,7 @@ static double model(const struct tile_problem *p, const struct tile *t,
 }
 
 struct tile tile_matmul(const struct tile_problem *p, const struct device_desc *d) {
+    if (d->kind == DEVICE_CUDA) return tile_matmul_cuda(p, d);
     bool wide = dtype_bits(p->acc) == 64;
     int lanes = tile_lanes(d);
     struct tile t = {.packed = true, .order = "sequential"};

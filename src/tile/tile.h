@@ -17,6 +17,20 @@ struct tile_problem {
     bool one_order;     /* `eager`: one K order for all shapes of operands */
 };
 
+/* Templates of a GPU. */
+enum tile_form {
+    TILE_SIMT /* no tensor cores: every dtype, every prologue */
+};
+
+/* How a GPU's template is cut. */
+struct tile_cuda {
+    enum tile_form form;
+    int rows, cols;                /* of a block's tile */
+    int threads;                   /* of a block */
+    int shared;                    /* bytes of dynamic shared memory of a block */
+    int a_lanes, b_lanes, c_lanes; /* lanes that hooks of operands and results are called with */
+};
+
 struct tile {
     bool packed;    /* the packed template (any M) */
     bool rows;      /* the template for few rows; with `packed`: chosen at launch when M is small */
@@ -25,11 +39,15 @@ struct tile {
     int mc, kc, nc; /* blocks of the packed template */
     int rows_mr;    /* rows at a time of the few-rows template */
     int rows_max;   /* launches with at most so many rows take it */
-    const char *order; /* K order, for `explain` */
-    double seconds;    /* modelled time on one core, < 0 if a size is not known */
+    struct tile_cuda cuda; /* on a GPU this, and nothing above it */
+    const char *order;     /* K order, for `explain` */
+    double seconds;        /* modelled time on one core, < 0 if a size is not known */
 };
 
 struct tile tile_matmul(const struct tile_problem *p, const struct device_desc *d);
+
+/* The same for a GPU (tile_cuda.c); tile_matmul calls it. */
+struct tile tile_matmul_cuda(const struct tile_problem *p, const struct device_desc *d);
 
 /* Lanes of 32 bits in a vector. */
 int tile_lanes(const struct device_desc *d);

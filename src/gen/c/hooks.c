@@ -6,6 +6,7 @@
 
 #include "gen/c/fetch.h"
 #include "gen/c/packs.h"
+#include "gen/cuda/hooks.h"
 
 #include <string.h>
 
@@ -190,6 +191,7 @@ struct operand {
 
 static struct operand operand_of(struct emit *e, const char *hook, fn_id f, bool is_a) {
     const struct kernel *k = e->k;
+    if (e->cuda) e->W = is_a ? k->tile.cuda.a_lanes : k->tile.cuda.b_lanes;
     struct operand op = {hook, f, is_a ? k->m : k->n, is_a ? "m" : "n", false, 0};
     bool packed = e->packs != NULL && strcmp(hook, "a") != 0;
     op.along_k = !packed && along_k(e, f, op.outer);
@@ -197,8 +199,29 @@ static struct operand operand_of(struct emit *e, const char *hook, fn_id f, bool
     return op;
 }
 
+static void cuda_matmul_constants(struct emit *e, const struct operand *a, const struct operand *b,
+                                  int n_b) {
+    static const char *const names[] = {"B0", "B1", "B2", "B3"};
+    const struct kernel *k = e->k;
+    define(e, "MM_ACC_S",
+           scalar_name(k->acc == DT_U64   ? DT_I64
+                       : k->acc == DT_U32 ? DT_I32
+                                          : k->acc));
+    define_int(e, "MM_NB", n_b);
+    define_int(e, "MM_C_W", k->tile.cuda.c_lanes);
+    cuda_operand(e, "A", a->f, a->along_k, a->group, k->tile.cuda.a_lanes);
+    for (int i = 0; i < n_b; i++)
+        cuda_operand(e, names[i], b[i].f, b[i].along_k, b[i].group, k->tile.cuda.b_lanes);
+    const struct node *anchor = graph_node(e->g, k->anchor);
+    if (anchor->op == OP_MATMUL && anchor->attrs.flag) define_int(e, "MM_HIDES", 1);
+}
+
 static void matmul_constants(struct emit *e, bool rows, const struct operand *a,
                              const struct operand *b, int n_b) {
+    if (e->cuda) {
+        cuda_matmul_constants(e, a, b, n_b);
+        return;
+    }
     const struct kernel *k = e->k;
     const struct tile *t = &k->tile;
     define(e, "MM_ACC", acc_lane(k->acc));
@@ -249,7 +272,8 @@ static void matmul_store(struct emit *e) {
         str_printf(&params, ", %s acc%d", acc_lane(k->acc), i);
     store_function(e, "c_store", emit_part(e, &params), "k", false);
     sx row = swap ? k->n : k->m;
-    if (fetch_needed(e, row, along)) fetch_write(e, row, along, swap ? "n" : "m", swap ? "m" : "n");
+    if (!e->cuda && fetch_needed(e, row, along))
+        fetch_write(e, row, along, swap ? "n" : "m", swap ? "m" : "n");
     str_free(&params);
 }
 
@@ -264,10 +288,13 @@ static void write_matmul(struct emit *e, bool rows) {
     }
     matmul_constants(e, rows, &a, b, k->n_b);
     shape(e, names, (sx[]){k->Z, swap ? k->N : k->M, swap ? k->M : k->N, k->K}, 4);
+    if (e->cuda) e->W = k->tile.cuda.a_lanes;
     operand_hook(e, a.hook, a.f, a.outer, a.o, a.along_k, a.group);
+    if (e->cuda) e->W = k->tile.cuda.b_lanes;
     for (int i = 0; i < k->n_b; i++) {
         operand_hook(e, b[i].hook, b[i].f, b[i].outer, b[i].o, b[i].along_k, b[i].group);
     }
+    if (e->cuda) e->W = k->tile.cuda.c_lanes;
     matmul_store(e);
 }
 
@@ -278,6 +305,10 @@ static void write_pointwise(struct emit *e) {
     static const char *const names[] = {"Z", "N"};
     const struct kernel *k = e->k;
     fn_id roots[MAX_ROOTS];
+    if (e->cuda) {
+        e->W = cuda_pointwise_lanes(e);
+        define_int(e, "PW_W", e->W);
+    }
     shape(e, names, (sx[]){k->Z, k->N}, 2);
     emit_hook(e, "c", k->n, k->n, true, roots, store_roots(k, roots, MAX_ROOTS), true);
     kept_struct(e, "row", "");
@@ -519,10 +550,20 @@ static void reduction_row(struct emit *e) {
     str_free(&body);
 }
 
+bool hooks_reduction_along(struct emit *e) {
+    const struct kernel *k = e->k;
+    int cost_k = 0, cost_z = 0;
+    for (int i = 0; i < k->n_pass; i++) {
+        cost_k += emit_axis_cost(e, k->pass[i].f, k->k);
+        cost_z += emit_axis_cost(e, k->pass[i].f, k->z);
+    }
+    return cost_k <= cost_z;
+}
+
 static void write_reduction(struct emit *e) {
     static const char *const names[] = {"Z", "K"};
     const struct kernel *k = e->k;
-    int cost_k = 0, cost_z = 0, levels = 0, acc_level[MAX_PASSES];
+    int levels = 0, acc_level[MAX_PASSES];
     bool elements = false;
     fn_id roots[MAX_ROOTS];
     int n = store_roots(k, roots, MAX_ROOTS - MAX_PASSES);
@@ -530,13 +571,18 @@ static void write_reduction(struct emit *e) {
         elements = elements || !k->stores.at[i].per_row;
     for (int i = 0; i < k->n_pass; i++) {
         const struct kernel_pass *p = &k->pass[i];
-        cost_k += emit_axis_cost(e, p->f, k->k);
-        cost_z += emit_axis_cost(e, p->f, k->z);
         if (p->level + 1 > levels) levels = p->level + 1;
         acc_level[i] = p->level;
         roots[n++] = p->f;
     }
-    bool along = cost_k <= cost_z;
+    bool along = hooks_reduction_along(e);
+    if (e->cuda) {
+        struct cuda_rows rows = cuda_reduction_rows(e, along);
+        e->W = along ? 4 : 1;
+        define_int(e, "RD_W", e->W);
+        define_int(e, "RD_WARPS", rows.warps);
+        define_int(e, "RD_ROWS", rows.rows);
+    }
     define_int(e, "RD_AXIS", along);
     define_int(e, "RD_LEVELS", levels);
     define_int(e, "RD_ELEMENTS", elements);
@@ -578,8 +624,9 @@ static void write_scatter(struct emit *e) {
     static const char *const names[] = {"Z", "K", "N"};
     const struct kernel *k = e->k;
     enum dtype d = graph_value(e->g, k->stores.at[0].value)->dtype;
-    define(e, "SC_ACC", lane_name(d));
-    define(e, "SC_ACC_S", scalar_name(d));
+    if (e->cuda) e->W = 1;
+    define(e, "SC_ACC", e->cuda ? scalar_name(d) : lane_name(d));
+    if (!e->cuda) define(e, "SC_ACC_S", scalar_name(d));
     define_int(e, "SC_ADD", k->add);
     define_int(e, "SC_UNIFORM", !fn_depends(e->fns, k->index, k->z));
     shape(e, names, (sx[]){k->Z, k->K, k->N}, 3);
@@ -596,7 +643,8 @@ static void write_scatter(struct emit *e) {
 static void write_scan(struct emit *e) {
     static const char *const names[] = {"Z", "K"};
     const struct kernel *k = e->k;
-    define(e, "SN_ACC", lane_name(k->acc));
+    if (e->cuda) e->W = 1;
+    define(e, "SN_ACC", e->cuda ? scalar_name(k->acc) : lane_name(k->acc));
     shape(e, names, (sx[]){k->Z, k->K}, 2);
     emit_hook(e, "line", k->z, k->z, true, NULL, 0, false);
     plain_function(e, "src", k->src, lane_name(k->acc), "k", "mn");
@@ -609,8 +657,9 @@ static void write_scan(struct emit *e) {
 static void write_sort(struct emit *e) {
     static const char *const names[] = {"Z", "K", "N"};
     const struct kernel *k = e->k;
-    define(e, "ST_ACC", lane_name(k->acc));
-    define(e, "ST_ACC_S", scalar_name(k->acc));
+    if (e->cuda) e->W = 1;
+    define(e, "ST_ACC", e->cuda ? scalar_name(k->acc) : lane_name(k->acc));
+    if (!e->cuda) define(e, "ST_ACC_S", scalar_name(k->acc));
     define_int(e, "ST_DESCENDING", k->descending);
     if (dtype_is_float(k->acc))
         define(e, "ST_LESS(a, b)", "((a) < (b) || ((b) != (b) && (a) == (a)))");
@@ -649,6 +698,18 @@ static void check_loop(struct emit *e, const struct plan_check *c, int number) {
     space.n = c->n;
     e->k = &space;
     emit_hook(e, TEXT(e, "check%d", number), c->n, c->n, true, NULL, 0, false);
+    if (e->cuda) {
+        const char *name = TEXT(e, "check%d_value", number);
+        struct str test;
+        str_init(&test, e->out->alloc);
+        check_test(e, c, &test);
+        value_function(e, name, c->f, lane_name(fn_get(e->fns, c->f)->dtype),
+                       "const struct pk_args *g, pk_i64 n, int cnt", "zmk");
+        cuda_check(e, c, number, emit_part(e, &test));
+        str_free(&test);
+        e->k = old;
+        return;
+    }
     struct str body;
     begin(e, STAGE_VALUE, &body);
     const char *v = emit_value(e, c->f);
@@ -681,8 +742,10 @@ static void check_loop(struct emit *e, const struct plan_check *c, int number) {
 enum proem_status hooks_checks(struct emit *e, struct err *err) {
     const struct kernel *k = e->k;
     for (size_t i = 0; i < k->checks.n; i++) {
+        if (e->cuda) e->W = 1;
         check_loop(e, &e->plan->checks.at[k->checks.at[i]], (int)i);
     }
+    if (e->cuda) return e->out->failed ? err_nomem(err) : PROEM_OK;
     str_printf(e->out,
                "static int %s_check(const struct pk_args *g, struct pk_fault *f)\n{\n    return ",
                e->prefix);
@@ -695,30 +758,33 @@ enum proem_status hooks_checks(struct emit *e, struct err *err) {
 
 enum proem_status hooks_write(struct emit *e, bool few_rows, const char **template_file,
                               struct err *err) {
+    bool cuda = e->cuda;
     switch (e->k->kind) {
     case KERNEL_MATMUL:
         write_matmul(e, few_rows);
-        *template_file = few_rows ? "matmul_rows.c" : "matmul.c";
+        *template_file = cuda       ? cuda_template(&e->k->tile)
+                         : few_rows ? "matmul_rows.c"
+                                    : "matmul.c";
         break;
     case KERNEL_POINTWISE:
         write_pointwise(e);
-        *template_file = "pointwise.c";
+        *template_file = cuda ? "pointwise.cu" : "pointwise.c";
         break;
     case KERNEL_REDUCTION:
         write_reduction(e);
-        *template_file = "reduction.c";
+        *template_file = cuda ? "reduction.cu" : "reduction.c";
         break;
     case KERNEL_SCATTER:
         write_scatter(e);
-        *template_file = "scatter.c";
+        *template_file = cuda ? "scatter.cu" : "scatter.c";
         break;
     case KERNEL_SCAN:
         write_scan(e);
-        *template_file = "scan.c";
+        *template_file = cuda ? "scan.cu" : "scan.c";
         break;
     case KERNEL_SORT:
         write_sort(e);
-        *template_file = "sort.c";
+        *template_file = cuda ? "sort.cu" : "sort.c";
         break;
     }
     return e->out->failed || !arena_ok(e->arena) ? err_nomem(err) : PROEM_OK;

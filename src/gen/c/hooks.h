@@ -10,6 +10,8 @@
  * for the template of few rows, of a kernel that has both. */
 enum proem_status hooks_write(struct emit *e, bool few_rows, const char **template_file,
                               struct err *err);
+/* Do vectors of a reduction run along k, not along its rows? */
+bool hooks_reduction_along(struct emit *e);
 /* The check function, named <prefix>_check, if the kernel has checks. */
 enum proem_status hooks_checks(struct emit *e, struct err *err);
 

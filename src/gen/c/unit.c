@@ -15,8 +15,9 @@
 #include "gen/c/embedded.h"
 #include "gen/c/hooks.h"
 #include "gen/c/packs.h"
+#include "gen/c/unit.h"
 
-static const char *embedded_text(const char *name, size_t n) {
+const char *unit_embedded(const char *name, size_t n) {
     for (const struct embedded *f = proem_embedded; f->name != NULL; f++) {
         if (strlen(f->name) == n && memcmp(f->name, name, n) == 0) return f->text;
     }
@@ -24,14 +25,14 @@ static const char *embedded_text(const char *name, size_t n) {
 }
 
 /* A template's text; a file that it includes is written in its place. */
-static void write_template(const char *file, struct str *out) {
+void unit_template(const char *file, struct str *out) {
     static const char include[] = "#include \"";
-    const char *p = embedded_text(file, strlen(file)), *next;
+    const char *p = unit_embedded(file, strlen(file)), *next;
     while ((next = strstr(p, include)) != NULL) {
         str_addn(out, p, (size_t)(next - p));
         next += strlen(include);
         size_t n = strcspn(next, "\"");
-        str_add(out, embedded_text(next, n));
+        str_add(out, unit_embedded(next, n));
         p = next + n + (next[n] == '"');
     }
     str_add(out, p);
@@ -48,7 +49,7 @@ static const struct {
 #undef PRELUDE
 };
 
-static const char *prelude_files(const char *family, size_t n) {
+const char *unit_prelude_files(const char *family, size_t n) {
     for (size_t i = 0; i < COUNT_OF(PRELUDE_TABLE); i++) {
         const char *f = PRELUDE_TABLE[i].family;
         if (strlen(f) == n && memcmp(f, family, n) == 0) return PRELUDE_TABLE[i].files;
@@ -68,7 +69,7 @@ static void family_visit(void *user, fn_id f) {
 }
 
 /* Is the word `name` of n characters in a list of words? */
-static bool lists(const char *files, const char *name, size_t n) {
+bool unit_lists(const char *files, const char *name, size_t n) {
     for (const char *p = files; *p != '\0';) {
         size_t len = strcspn(p, " ");
         if (len == n && memcmp(p, name, n) == 0) return true;
@@ -79,35 +80,37 @@ static bool lists(const char *files, const char *name, size_t n) {
 
 /* Is file `name` needed by an operator in use? Reductions compare and test for NaN. */
 static bool file_needed(const struct families *u, const char *name, size_t n) {
-    if (lists(prelude_files("", 0), name, n) || lists(prelude_files("max", 3), name, n))
+    if (unit_lists(unit_prelude_files("", 0), name, n) ||
+        unit_lists(unit_prelude_files("max", 3), name, n))
         return true;
     for (int op = OP_NONE + 1; op < OP_EW_END; op++) {
         if (!u->used[op]) continue;
         const char *c = op_info((enum op)op)->c;
-        if (c[0] == '@' && lists(prelude_files(c + 1, strlen(c + 1)), name, n)) return true;
+        if (c[0] == '@' && unit_lists(unit_prelude_files(c + 1, strlen(c + 1)), name, n))
+            return true;
     }
     return false;
 }
 
 static void write_prelude(const struct families *u, struct str *out) {
-    str_add(out, embedded_text("kernel_abi.h", strlen("kernel_abi.h")));
-    const char *p = prelude_files("all", 3);
+    str_add(out, unit_embedded("kernel_abi.h", strlen("kernel_abi.h")));
+    const char *p = unit_prelude_files("all", 3);
     while (*p != '\0') {
         size_t n = strcspn(p, " ");
         if (file_needed(u, p, n)) {
             str_add(out, "\n");
-            str_add(out, embedded_text(p, n));
+            str_add(out, unit_embedded(p, n));
         }
         p += n + (p[n] == ' ');
     }
     str_add(out, "\n");
-    str_add(out, embedded_text("index.h", strlen("index.h")));
+    str_add(out, unit_embedded("index.h", strlen("index.h")));
 }
 
 /* ---- kernels -----------------------------------------------------------------------------------
  */
 
-static void walk_kernel(struct plan *p, const struct kernel *k, fn_visit visit, void *user) {
+void unit_walk(struct plan *p, const struct kernel *k, fn_visit visit, void *user) {
     const fn_id own[] = {k->a, k->b[0], k->b[1], k->b[2], k->b[3], k->base, k->index, k->src};
     for (size_t i = 0; i < COUNT_OF(own); i++)
         fn_walk(p->fns, own[i], visit, user);
@@ -148,13 +151,13 @@ static bool packs_once(struct plan *p, fn_id f) {
     return l.all_const && l.wide && fn_get(p->fns, f)->kind != FN_CONST;
 }
 
-static enum proem_status kernel_args(struct plan *p, struct kernel *k, struct gen_kernel *gk,
-                                     int *slot, struct err *e) {
+enum proem_status unit_args(struct plan *p, struct kernel *k, struct gen_kernel *gk, int *slot,
+                            struct err *e) {
     const struct graph *g = p->low.graph;
     struct leaves l = {.p = p, .read = ARENA_NEW(g->arena, bool, g->values.n)};
     value_id *args = ARENA_NEW(g->arena, value_id, g->values.n);
     if (l.read == NULL || args == NULL) return err_nomem(e);
-    walk_kernel(p, k, leaf_visit, &l);
+    unit_walk(p, k, leaf_visit, &l);
     for (value_id v = 1; v < g->values.n; v++) {
         slot[v] = -1;
         if (!l.read[v]) continue;
@@ -182,8 +185,8 @@ static bool shares_bytes(const struct plan *p, const struct kernel *k) {
 }
 
 /* What a kernel's text calls it until expand() puts a name there: in C's names, and in messages. */
-#define TAG  "PKTAG"
-#define NAME "PKNAME"
+#define TAG  UNIT_TAG
+#define NAME UNIT_NAME
 
 struct writer {
     struct plan *p;
@@ -257,7 +260,7 @@ static enum proem_status write_form(struct writer *w, struct emit *e, const stru
     e->packs = packs->n > 0 && !few_rows ? packs : NULL;
     if (e->packs != NULL) packs_write(e, packs);
     TRY(hooks_write(e, few_rows, &file, w->err));
-    write_template(file, out);
+    unit_template(file, out);
     return PROEM_OK;
 }
 
@@ -268,7 +271,7 @@ static enum proem_status write_kernel(struct writer *w, struct kernel *k, struct
     gk->kernel = k;
     gk->name = k->name;
     if (slot == NULL || gk->name == NULL) return err_nomem(w->err);
-    TRY(kernel_args(w->p, k, gk, slot, w->err));
+    TRY(unit_args(w->p, k, gk, slot, w->err));
     gk->n_checks = (int)k->checks.n;
     gk->checks = k->checks.at;
     struct emit e = {.plan = w->p,
@@ -359,14 +362,6 @@ static enum proem_status write_entry(const struct writer *w, const struct gen_ke
 /* ---- distinct texts ----------------------------------------------------------------------------
  */
 
-struct kernel_text {
-    char *text;
-    size_t n;
-    uint64_t hash;
-    int unit;
-};
-typedef VEC(struct kernel_text) kernel_texts;
-
 static uint64_t hash_bytes(const char *p, size_t n) {
     uint64_t h = 0xcbf29ce484222325u;
     for (size_t i = 0; i < n; i++)
@@ -375,7 +370,7 @@ static uint64_t hash_bytes(const char *p, size_t n) {
 }
 
 /* The number of the text in the list, added if it is new; -1: no memory. */
-static int intern(struct arena *a, kernel_texts *list, const struct str *s, bool share) {
+int unit_intern(struct arena *a, kernel_texts *list, const struct str *s, bool share) {
     struct kernel_text t = {.n = s->n, .hash = hash_bytes(str_text(s), s->n)};
     for (size_t i = 0; share && i < list->n; i++) {
         const struct kernel_text *o = &list->at[i];
@@ -386,9 +381,8 @@ static int intern(struct arena *a, kernel_texts *list, const struct str *s, bool
     return t.text != NULL && VEC_PUSH(a, list, t) ? (int)list->n - 1 : -1;
 }
 
-static void expand(const struct kernel_text *t, const char *tag, const char *name,
-                   struct str *out) {
-    const char *p = t->text, *next;
+void unit_expand(const char *text, const char *tag, const char *name, struct str *out) {
+    const char *p = text, *next;
     while ((next = strstr(p, "PK")) != NULL) {
         bool is_tag = strncmp(next, TAG, strlen(TAG)) == 0;
         bool is_name = !is_tag && strncmp(next, NAME, strlen(NAME)) == 0;
@@ -410,7 +404,7 @@ static enum proem_status write_texts(struct writer *w, struct gen_kernel *kernel
         enum proem_status s = write_kernel(w, w->p->kernels.at[i], &kernels[i], &text);
         if (s == PROEM_OK) s = write_entry(w, &kernels[i], &text);
         if (s == PROEM_OK) {
-            text_of[i] = intern(a, list, &text, share);
+            text_of[i] = unit_intern(a, list, &text, share);
             if (text_of[i] < 0) s = err_nomem(w->err);
         }
         str_free(&text);
@@ -472,7 +466,7 @@ static enum proem_status write_text(struct writer *w, const struct spread *s, in
     str_add(out, " ---- */\n\n");
     const char *tag = first != NULL ? arena_printf(w->arena, "k%d", first->kernel->id) : NULL;
     if (tag == NULL) return err_nomem(w->err);
-    expand(&s->texts.at[text], tag, first->name, out);
+    unit_expand(s->texts.at[text].text, tag, first->name, out);
     return PROEM_OK;
 }
 
@@ -491,7 +485,7 @@ static enum proem_status write_unit(struct writer *w, const struct spread *s, in
     struct families fam = {.fns = p->fns};
     for (size_t i = 0; i < p->kernels.n; i++) {
         if (s->texts.at[s->text_of[i]].unit == u)
-            walk_kernel(p, p->kernels.at[i], family_visit, &fam);
+            unit_walk(p, p->kernels.at[i], family_visit, &fam);
     }
     write_prelude(&fam, &unit->text);
     for (size_t t = 0; t < s->texts.n; t++) {
@@ -566,7 +560,7 @@ enum proem_status gen_c_joint(struct gen_joint *plans, int n, const struct devic
     for (int i = 0; i < n; i++) {
         fam.fns = plans[i].plan->fns;
         for (size_t k = 0; k < plans[i].plan->kernels.n; k++)
-            walk_kernel(plans[i].plan, plans[i].plan->kernels.at[k], family_visit, &fam);
+            unit_walk(plans[i].plan, plans[i].plan->kernels.at[k], family_visit, &fam);
     }
     struct arena a;
     arena_init(&a, out->alloc);
@@ -579,7 +573,7 @@ enum proem_status gen_c_joint(struct gen_joint *plans, int n, const struct devic
     write_prelude(&fam, out);
     for (size_t i = 0; i < list.n; i++) {
         const char *tag = arena_printf(&a, "p%zu", i);
-        if (tag != NULL) expand(&list.at[i], tag, tag, out);
+        if (tag != NULL) unit_expand(list.at[i].text, tag, tag, out);
     }
     table_open(out);
     for (size_t i = 0; i < list.n; i++)

@@ -268,3 +268,13 @@ PK_D pk_i64 pk_floor_mod(pk_i64 a, pk_i64 b) {
 PK_D pk_i64 pk_inside(pk_i64 i, pk_i64 n) {
     return i < 0 ? 0 : i < n ? i : n - 1;
 }
+/* i = q * d + r, for 0 <= i < all: 32-bit division where that is enough. */
+PK_D void pk_divide(pk_i64 i, pk_i64 d, pk_i64 all, pk_i64 *q, pk_i64 *r) {
+    if (all <= 0xffffffffll) {
+        *q = (unsigned)i / (unsigned)d;
+        *r = (unsigned)i % (unsigned)d;
+    } else {
+        *q = i / d;
+        *r = i % d;
+    }
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ * Constants and functions of a device's kernels, beside those that gen/c/hooks.c writes for every
+ * language: how many lanes a thread takes, how rows lie in blocks, tests of data.
+ */
+#include "gen/cuda/hooks.h"
+
+#include "gen/c/emit_internal.h"
+
+/* The name of a dtype in a device's templates. */
+static const char *cuda_dtype(enum dtype d) {
+    switch (d) {
+    case DT_BF16: return "PK_BF16";
+    case DT_F16: return "PK_F16";
+    case DT_F8E4M3FN: return "PK_E4M3";
+    case DT_F8E5M2: return "PK_E5M2";
+    case DT_F32: return "PK_F32";
+    case DT_F64: return "PK_F64";
+    case DT_I8: return "PK_I8";
+    case DT_U8: return "PK_U8";
+    case DT_I32: return "PK_I32";
+    case DT_I64: return "PK_I64";
+    default: return "PK_OTHER";
+    }
+}
+
+void cuda_operand(struct emit *e, const char *name, fn_id f, bool along_k, int group, int lanes) {
+    str_printf(e->out, "#define MM_%s_AXIS %d\n#define MM_%s_W %d\n#define MM_%s_DTYPE %s\n", name,
+               along_k, name, lanes, name, cuda_dtype(fn_get(e->fns, f)->dtype));
+    if (group > 0) str_printf(e->out, "#define MM_%s_GROUP %d\n", name, group);
+}
+
+struct narrowest {
+    struct emit *e;
+    int bits; /* of an element, the narrowest that is read or written in runs */
+};
+
+static void narrowest_visit(void *user, fn_id f) {
+    struct narrowest *w = user;
+    const struct fn_node *n = fn_get(w->e->fns, f);
+    if (n->kind != FN_LOAD || dtype_bits(n->dtype) >= w->bits) return;
+    if (sx_depends(w->e->fns, emit_offset(w->e, n->tensor, n->rank, n->idx), w->e->k->n))
+        w->bits = dtype_bits(n->dtype);
+}
+
+/* Elements of a thread: accesses of 16 bytes for the narrowest dtype, of registers not too many. */
+int cuda_pointwise_lanes(struct emit *e) {
+    struct narrowest w = {e, 64};
+    for (size_t i = 0; i < e->k->stores.n; i++) {
+        const struct kernel_store *st = &e->k->stores.at[i];
+        fn_walk(e->fns, st->f, narrowest_visit, &w);
+        int bits = dtype_bits(graph_value(e->g, st->value)->dtype);
+        if (bits < w.bits) w.bits = bits;
+    }
+    return w.bits >= 64 ? 2 : w.bits >= 32 ? 4 : 8;
+}
+
+/* The lowest of each thread's failures; the report keeps the lowest of all. */
+void cuda_check(struct emit *e, const struct plan_check *c, int number, const char *test) {
+    str_printf(e->out,
+               "extern \"C\" __global__ void __launch_bounds__(256) %s_check%d(const "
+               "__grid_constant__ struct pk_args args)\n{\n    const struct pk_args *const g = "
+               "&args;\n    const pk_i64 z = 0, m = 0, k = 0, count = ",
+               e->prefix, number);
+    emit_sx(e, c->N, false, e->out);
+    str_add(e->out, ", bound = ");
+    emit_sx(e, c->bound, false, e->out);
+    str_printf(
+        e->out,
+        ", step = (pk_i64)gridDim.x * 256;\n    (void)z, (void)m, (void)k, (void)bound;\n"
+        "    for (pk_i64 n = (pk_i64)blockIdx.x * 256 + threadIdx.x; n < count; n += step) {\n"
+        "        const pk_i64 x = (pk_i64)%s_check%d_value<1>(g, n, 1)[0];\n",
+        e->prefix, number);
+    if (c->kind != CHECK_NONZERO && c->kind != CHECK_INDEX)
+        str_printf(
+            e->out,
+            "        const pk_i64 last = n > 0 ? (pk_i64)%s_check%d_value<1>(g, n - 1, 1)[0] "
+            ": 0;\n",
+            e->prefix, number);
+    str_printf(e->out,
+               "        if (%s) {\n            pk_fault_report(g->fault, %d, n, x, bound);\n"
+               "            return;\n        }\n    }\n}\n\n",
+               test, number);
+}
+
+/* A warp takes 1024 elements of a row at a time: long rows get several. */
+struct cuda_rows cuda_reduction_rows(struct emit *e, bool along) {
+    const struct kernel *k = e->k;
+    int64_t size;
+    if (!along) {
+        int bytes = 0; /* of a row's accumulators, 32 rows for each warp in shared memory */
+        for (int i = 0; i < k->n_pass; i++)
+            bytes += 16;
+        return (struct cuda_rows){bytes <= 80 ? 16 : 8, 32};
+    }
+    if (!sx_is_const(e->sp, k->K, &size)) return (struct cuda_rows){4, 1};
+    int warps = 1;
+    while (warps < 8 && warps * 1024 < size)
+        warps *= 2;
+    return (struct cuda_rows){warps, warps == 1 ? 4 : 1};
+}
+
+const char *cuda_template(const struct tile *t) {
+    switch (t->cuda.form) {
+    case TILE_SIMT: break;
+    }
+    return "matmul_simt.cu";
+}
