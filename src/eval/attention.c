@@ -29,7 +29,7 @@ struct att {
     int64_t heads, groups, rows, keys, dim, edim;
     double scale;
     const struct hook *hooks;
-    bool track, loose_qk, v_exact;
+    bool track, loose_qk, v_exact, hides;
     struct head *head;       /* a slot */
     struct att_batch *batch; /* a slot */
     struct ev *sub;          /* a slot: an evaluation of its own for hooks */
@@ -185,8 +185,10 @@ static void weighted_sum(const struct att *a, struct head *h, const struct att_b
     }
     for (int64_t i = begin; i < end; i++) {
         int64_t at = t->j[i] * a->edim;
-        add_scaled(h->o[V_VALUE], h->v[V_VALUE] + at, t->p[i], a->edim);
-        if (!a->track) continue;
+        /* Beside a mask a weight of 0 hides the value, however it came about. */
+        if (!a->hides || t->p[i] != 0)
+            add_scaled(h->o[V_VALUE], h->v[V_VALUE] + at, t->p[i], a->edim);
+        if (!a->track || (a->hides && t->plo[i] == 0 && t->phi[i] == 0)) continue;
         double mid, rad;
         split_parts(&t->plo[i], &t->phi[i], 1, &mid, &rad);
         add_scaled(h->o[V_MAG], h->v[V_MAG] + at, fabs(mid) + rad, a->edim);
@@ -409,6 +411,7 @@ enum proem_status eval_attention(struct ev *ev, const struct node *n, const stru
     a.edim = a.v.shape[3];
     a.scale = n->attrs.has_param ? n->attrs.param[0] : 1 / sqrt((double)a.dim);
     a.hooks = n->hooks != NULL ? n->hooks : none;
+    a.hides = a.hooks[HOOK_MASK].body != NULL;
     a.track = ev->track;
     a.loose_qk = ev->track && (!tensor_exact(&a.q) || !tensor_exact(&a.k));
     a.v_exact = tensor_exact(&a.v);

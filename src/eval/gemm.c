@@ -257,11 +257,48 @@ static void store_float(const struct gemm_engine *e, const struct gemm_slot *s, 
     if (e->mag) out->store->ch[CH_MAG][at] = fmax(s->sum[SUM_MAG][i] + fabs(bias), iv_mag(r));
 }
 
-static void finish_tile(const struct gemm_engine *e, const struct gemm_slot *s, int64_t m0,
-                        int64_t mn, int64_t n0, int64_t nn) {
+/* Value, interval and magnitude of element i of an operand's row or column. */
+static struct iv read_one(const struct tensor *t, int64_t i, double *value, double *mag) {
+    struct iv r;
+    read_doubles(t, i, 1, -1, value);
+    read_doubles(t, i, 1, CH_LO, &r.lo);
+    read_doubles(t, i, 1, CH_HI, &r.hi);
+    read_doubles(t, i, 1, CH_MAG, mag);
+    if (isinf(*mag)) *mag = 0;
+    return r;
+}
+
+/* The sums of one element again, if one is not finite, without the terms that a 0 of a hides. What
+ * may be 0 and need not be has a radius, and that times what is not finite leaves the sum open. */
+static void show(const struct gemm_engine *e, struct gemm_slot *s, int64_t c, int64_t row,
+                 int64_t col) {
+    double sum[SUM_COUNT] = {0};
+    bool finite = true;
+    for (int p = 0; p < e->n_passes; p++)
+        finite = finite && isfinite(s->sum[e->pass[p].sum][c]);
+    if (finite) return;
+    for (int64_t k = 0; k < e->k; k++) {
+        double a, b, a_mag, b_mag, ma, ra, mb, rb;
+        struct iv x = read_one(&e->g->a, row * e->k + k, &a, &a_mag);
+        struct iv y = read_one(&e->g->b, k * e->n + col, &b, &b_mag);
+        if (a != 0) sum[SUM_VALUE] += a * b;
+        if (x.lo == 0 && x.hi == 0) continue;
+        mid_rad(x.lo, x.hi, &ma, &ra);
+        mid_rad(y.lo, y.hi, &mb, &rb);
+        sum[SUM_MAG] += a_mag * b_mag;
+        sum[SUM_MID] += ma * mb;
+        sum[SUM_RAD] += fabs(ma) * rb + ra * (fabs(mb) + rb);
+    }
+    for (int i = 0; i < SUM_COUNT; i++)
+        s->sum[i][c] = sum[i];
+}
+
+static void finish_tile(const struct gemm_engine *e, struct gemm_slot *s, int64_t m0, int64_t mn,
+                        int64_t n0, int64_t nn) {
     for (int64_t i = 0; i < mn; i++) {
         for (int64_t j = 0; j < nn; j++) {
             int64_t c = i * NB + j;
+            if (e->g->hides && !e->is_int) show(e, s, c, m0 + i, n0 + j);
             if (!e->is_int) {
                 store_float(e, s, c, m0 + i, n0 + j);
                 continue;

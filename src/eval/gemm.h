@@ -11,6 +11,7 @@ struct gemm {
     struct tensor a, b, bias; /* bias.store NULL: none */
     struct tensor *out;
     int64_t at;
+    bool hides; /* where a is 0, b does not count, infinite or NaN as it may be */
 };
 
 struct gemm_engine;

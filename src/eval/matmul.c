@@ -63,13 +63,13 @@ static enum proem_status operand(struct ev *ev, value_id v, const struct tensor 
 }
 
 static enum proem_status batches(struct ev *ev, const struct tensor *a, const struct tensor *b,
-                                 const struct tensor *bias, struct tensor *out) {
+                                 const struct tensor *bias, bool hides, struct tensor *out) {
     struct gemm_engine *engine;
     TRY(tensor_new(ev, out));
     TRY(gemm_prepare(ev, a, b, bias, out, &engine));
     int64_t m = a->shape[a->rank - 2], n = b->shape[b->rank - 1];
     int64_t count = m * n != 0 ? out->n / (m * n) : 0;
-    struct gemm g = {.out = out};
+    struct gemm g = {.out = out, .hides = hides};
     if (bias != NULL) g.bias = tensor_expand(bias, 1, &n);
     for (int64_t i = 0; i < count; i++) {
         g.a = tensor_tail(a, 2, i);
@@ -107,7 +107,7 @@ enum proem_status eval_matmul(struct ev *ev, const struct node *n, const struct 
     shape_b[rank - 1] = b.shape[b.rank - 1];
     a = tensor_expand(&a, rank, shape_a);
     b = tensor_expand(&b, rank, shape_b);
-    return batches(ev, &a, &b, NULL, out);
+    return batches(ev, &a, &b, NULL, n->attrs.flag, out);
 }
 
 /* x [.., K] by w [N, K] transposed, plus b. */
@@ -132,7 +132,7 @@ enum proem_status eval_linear(struct ev *ev, const struct node *n, const struct 
     t.stride[0] = w.stride[1];
     t.stride[1] = w.stride[0];
     bool has_bias = n->n_in > 2 && in[2].store != NULL;
-    return batches(ev, &flat, &t, has_bias ? &in[2] : NULL, out);
+    return batches(ev, &flat, &t, has_bias ? &in[2] : NULL, false, out);
 }
 
 static enum proem_status read_offsets(struct ev *ev, const struct tensor *t, int64_t rows,

@@ -12,7 +12,7 @@ static bool joinable(const struct sched *s, const struct cluster *a, const struc
     if (x->n_b + y->n_b > MAX_B || x->acc != y->acc) return false;
     if (x->Z != y->Z || x->M != y->M || x->N != y->N || x->K != y->K) return false;
     const struct node *m = graph_node(s->g, a->anchor), *n = graph_node(s->g, b->anchor);
-    if (m->in[0] != n->in[0]) return false;
+    if (m->in[0] != n->in[0] || m->attrs.flag || n->attrs.flag) return false;
     const struct value *p = graph_value(s->g, m->in[1]), *q = graph_value(s->g, n->in[1]);
     if (p->rank != q->rank) return false;
     for (int i = 0; i < p->rank; i++) {

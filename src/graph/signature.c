@@ -86,7 +86,7 @@ static const struct signature table[] = {
     {OP_CUMSUM, 2, {V("x"), NEED("axis", PAR_AXIS)}},
     {OP_TOPK, 3, {V("x"), POS("k", PAR_K), DEF("axis", PAR_AXIS, -1)}},
     {OP_ARGSORT, 3, {V("x"), DEF("axis", PAR_AXIS, -1), DEF("descending", PAR_FLAG, 0)}},
-    {OP_MATMUL, 3, {V("a"), V("b"), MAY("out", PAR_DTYPE)}},
+    {OP_MATMUL, 4, {V("a"), V("b"), MAY("out", PAR_DTYPE), INTERNAL("hides", PAR_FLAG)}},
     {OP_LINEAR, 3, {V("x"), V("w"), OPTIONAL("b")}},
     {OP_GROUPED_MATMUL, 3, {V("a"), V("b"), V("offsets")}},
     {OP_ATTENTION, 4, {V("q"), V("k"), V("v"), MAY("scale", PAR_P0)}},

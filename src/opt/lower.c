@@ -127,10 +127,15 @@ value_id lw_take(struct lower *l, value_id x, value_id index, int axis) {
     return lw_apply(l, OP_TAKE, 2, (value_id[]){x, index}, &a);
 }
 
-value_id lw_matmul(struct lower *l, value_id a, value_id b, enum dtype out) {
+value_id lw_matmul_hides(struct lower *l, value_id a, value_id b, enum dtype out, bool hides) {
     struct attrs at = attrs_default(OP_MATMUL);
     at.dtype = out;
+    at.flag = hides;
     return lw_apply(l, OP_MATMUL, 2, (value_id[]){a, b}, &at);
+}
+
+value_id lw_matmul(struct lower *l, value_id a, value_id b, enum dtype out) {
+    return lw_matmul_hides(l, a, b, out, false);
 }
 
 value_id lw_transpose(struct lower *l, value_id x) {

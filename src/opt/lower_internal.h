@@ -32,6 +32,8 @@ value_id lw_unsqueeze(struct lower *l, value_id x, int axis);
 value_id lw_iota(struct lower *l, int rank, int axis, sx extent);
 value_id lw_take(struct lower *l, value_id x, value_id index, int axis);
 value_id lw_matmul(struct lower *l, value_id a, value_id b, enum dtype out);
+/* hides: where a is 0, b is as good as not read: it may be infinite or NaN. */
+value_id lw_matmul_hides(struct lower *l, value_id a, value_id b, enum dtype out, bool hides);
 value_id lw_transpose(struct lower *l, value_id x);
 enum dtype lw_inner(const struct lower *l, value_id x);
 

@@ -236,6 +236,8 @@ static void matmul_constants(struct emit *e, bool rows, const struct operand *a,
     }
     define_int(e, "MM_MR", rows ? t->rows_mr : t->mr);
     if (e->packs != NULL) define_int(e, "MM_PACKS", e->packs->n);
+    const struct node *anchor = graph_node(e->g, k->anchor);
+    if (anchor->op == OP_MATMUL && anchor->attrs.flag) define_int(e, "MM_HIDES", t->swap ? 2 : 1);
     if (rows) return;
     if (fetch_needed(e, t->swap ? k->n : k->m, t->swap ? k->m : k->n))
         define_int(e, "MM_C_FETCH", 1);

@@ -36,6 +36,8 @@
  *   optional:
  *   #define MM_A_GROUP 32          A has a part that is the same for 32 elements along k (a block's
  *                                  scale), MM_B0_GROUP ..; a multiple of PK_W if the axis is 1
+ *   #define MM_HIDES 1             where A is 0, B0 may be infinite or NaN and the product is 0
+ *                                  nevertheless; 2: where B0 is 0, A. Floats and MM_NB 1 only
  *   #define MM_B_CONST 1           all B operands are constant: they are operand 0 of pack()
  *   #define MM_A_CONST 1           A is constant: operand MM_B_CONST of pack()
  *   #define MM_PACKS 1             instead of these two: so many operands are packed once by
@@ -323,15 +325,15 @@ MM_INLINE void MM(tile)(pk_i64 h, pk_i64 kc, const MM_ACC_S *a, const MM_ACC_S *
 
 /* Stores `rows` rows from m on, np panels of columns from n on. Sums lie in c[b][panel][h][NR]. */
 static void MM(finish)(const struct pk_args *g, const struct MM(plan) * p, pk_i64 z, pk_i64 m,
-                       pk_i64 rows, pk_i64 h, pk_i64 n, pk_i64 np, pk_i64 op,
-                       const MM_ACC_S *sums) {
+                       pk_i64 rows, pk_i64 h, pk_i64 n, pk_i64 np, pk_i64 op, MM_ACC_S *sums) {
     (void)op;
     for (pk_i64 i = 0; i < rows; i++) {
         struct MM(c_row) r = MM(c_row_init)(g, z, m + i);
         for (pk_i64 j = 0; j < np; j++) {
-            const MM_ACC_S *c = sums + (j * h + i) * MM_NR;
+            MM_ACC_S *c = sums + (j * h + i) * MM_NR;
             pk_i64 nj = n + j * MM_NR;
             pk_i64 left = p->N - nj;
+            MM(show)(g, z, m + i, nj, MM(min)(left, MM_NR), p->K, 0, c);
             if (left >= MM_NR) {
                 for (int v = 0; v < MM_NV; v++)
                     MM(c_store)(g, &r, z, m + i, nj + v * PK_W, PK_W, MM_SUMS(v * PK_W));
@@ -577,6 +579,7 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_ENDLESS
 #undef MM_FMA
 #undef MM_GROUP
+#undef MM_HIDES
 #undef MM_INLINE
 #undef MM_LOAD
 #undef MM_LOAD_1

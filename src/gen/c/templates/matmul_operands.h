@@ -40,6 +40,9 @@
 #ifndef MM_B3_AHEAD
 #define MM_B3_AHEAD 0
 #endif
+#ifndef MM_HIDES
+#define MM_HIDES 0
+#endif
 #ifndef MM_PACKS
 #define MM_PACKS 0
 #endif
@@ -133,3 +136,52 @@ MM_NO_GROUP(b3)
 #endif
 #endif
 #endif
+
+/* ---- terms that do not count -------------------------------------------------------------- */
+
+/* With MM_HIDES a 0 of one operand hides the other's element. Products are computed without a look
+ * at that: a hidden NaN or infinity leaves a NaN in the sum, so sums that are finite stand, and the
+ * others are taken again, term by term. Same order: one chain, or one for each lane. */
+#if MM_HIDES
+static __attribute__((noinline)) MM_ACC_S MM(shown)(const struct pk_args *g, pk_i64 z, pk_i64 m,
+                                                    pk_i64 n, pk_i64 K, int lanes) {
+    /* Columns that start at a multiple of PK_W: n is the last lane. */
+    const pk_i64 first = MM_B0_AXIS ? n : n - n % PK_W;
+    const int columns = (int)(n - first) + 1;
+    struct MM(a_row) ra = MM(a_row_init)(g, z, m, 1);
+    struct MM(b0_row) rb = MM(b0_row_init)(g, z, first, columns);
+    MM_ACC_S x[PK_W], y[PK_W], t[PK_W] = {0};
+    for (pk_i64 k = 0; k < K; k++) {
+        const int lane = (int)(k % PK_W), left = K - k < PK_W ? (int)(K - k) : PK_W;
+        if (!MM_A_AXIS || !lane) {
+            struct MM(a_group) q = MM(a_group_of)(g, &ra, z, m, k, 1);
+            MM_ACC v = MM(a_at)(g, &ra, &q, z, m, k, MM_A_AXIS ? left : 1);
+            __builtin_memcpy(x, &v, sizeof v);
+        }
+        if (!MM_B0_AXIS || !lane) {
+            struct MM(b0_group) q = MM(b0_group_of)(g, &rb, z, first, k, columns);
+            MM_ACC v = MM(b0_at)(g, &rb, &q, z, first, k, MM_B0_AXIS ? left : columns);
+            __builtin_memcpy(y, &v, sizeof v);
+        }
+        const MM_ACC_S a = x[MM_A_AXIS ? lane : 0], b = y[MM_B0_AXIS ? lane : columns - 1];
+        if ((MM_HIDES == 1 ? a : b) == 0) continue;
+        MM_ACC v = MM_FMA(MM_SET(a), MM_SET(b), MM_SET(t[lanes ? lane : 0]));
+        __builtin_memcpy(&t[lanes ? lane : 0], &v, sizeof t[0]);
+    }
+    for (int half = PK_W / 2; half && lanes; half /= 2)
+        for (int i = 0; i < half; i++)
+            t[i] += t[i + half];
+    return t[0];
+}
+#endif
+
+/* Sums c[0 .. cnt-1] of row m, columns n .. n+cnt-1. */
+MM_INLINE void MM(show)(const struct pk_args *g, pk_i64 z, pk_i64 m, pk_i64 n, pk_i64 cnt, pk_i64 K,
+                        int lanes, MM_ACC_S *c) {
+#if MM_HIDES
+    for (pk_i64 i = 0; i < cnt; i++)
+        if (c[i] - c[i] != 0) c[i] = MM(shown)(g, z, m, n + i, K, lanes);
+#else
+    (void)g, (void)z, (void)m, (void)n, (void)cnt, (void)K, (void)lanes, (void)c;
+#endif
+}

@@ -530,7 +530,8 @@ static void MM(product_task)(const struct pk_args *g, const struct MM(plan) * p,
 #endif
         for (pk_i64 m = chunk * MM_MR; m < MM(min)((chunk + 1) * MM_MR, p->M); m++) {
             struct MM(c_row) r = MM(c_row_init)(g, z, m);
-            const MM_ACC_S *c = sums + (m - chunk * MM_MR) * p->columns;
+            MM_ACC_S *c = sums + (m - chunk * MM_MR) * p->columns;
+            MM(show)(g, z, m, n0, n1 - n0, p->K, MM_B0_AXIS, c);
             pk_i64 n = n0;
             for (; n + PK_W <= n1; n += PK_W, c += PK_W)
                 MM(c_store)(g, &r, z, m, n, PK_W, MM_SUMS);
@@ -621,6 +622,7 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_IF_4
 #undef MM_IF_6
 #undef MM_IF_8
+#undef MM_HIDES
 #undef MM_INLINE
 #undef MM_KB
 #undef MM_K_GROUP
