@@ -136,6 +136,8 @@ PROEM_API enum proem_status proem_graph_text(proem_graph *g, const char **out);
 
 enum proem_precision { PROEM_BOUNDARY, PROEM_EAGER, PROEM_NATIVE };
 enum proem_fuse { PROEM_FUSE_MODEL, PROEM_FUSE_ALWAYS, PROEM_FUSE_NEVER };
+/* Measure block sizes: results keep their bits. ORDER: also orders of sums, which may change them. */
+enum proem_tune { PROEM_TUNE_OFF, PROEM_TUNE_TILES, PROEM_TUNE_ORDER };
 enum proem_device { PROEM_DEVICE_CPU, PROEM_DEVICE_REF, PROEM_DEVICE_CUDA };
 
 struct proem_fuse_force {
@@ -158,6 +160,12 @@ struct proem_compile_options {
     const char *const *dim_names;
     const int64_t *dim_values;
     size_t n_dims;
+    /* Measure on random data of these sizes, about a second for each distinct product, and keep the
+     * choice in the context's cache. Every symbol needs a value, else the model's choice stays. */
+    enum proem_tune tune;
+    /* Called on the calling thread while kernels are measured: stage is "tuning". May be NULL. */
+    void (*progress)(void *user, const char *stage, int done, int total);
+    void *progress_user;
 };
 
 PROEM_API void proem_compile_options_init(struct proem_compile_options *o);

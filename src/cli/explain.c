@@ -35,6 +35,18 @@ static json_t *bytes_or_null(int64_t bytes) {
     return bytes >= 0 ? json_integer(bytes) : json_null();
 }
 
+static json_t *tuned_json(const struct kernel_tuned *t) {
+    json_t *o = json_object();
+    json_object_set_new(o, "measured", json_boolean(t->done));
+    json_object_set_new(o, "before_us", t->done ? json_real(t->model_us) : json_null());
+    json_object_set_new(o, "after_us", t->done ? json_real(t->taken_us) : json_null());
+    json_object_set_new(o, "tried", json_integer(t->tried));
+    json_object_set_new(o, "cached", json_boolean(t->cached));
+    json_object_set_new(o, "reordered", json_boolean(t->reordered));
+    json_object_set_new(o, "why", t->note != NULL ? json_string(t->note) : json_null());
+    return o;
+}
+
 /* How a product is cut. */
 static json_t *config_of(const struct kernel *k) {
     const struct tile *t = &k->tile;
@@ -49,6 +61,8 @@ static json_t *config_of(const struct kernel *k) {
     json_object_set_new(o, "kc", json_integer(t->kc));
     json_object_set_new(o, "nc", json_integer(t->nc));
     json_object_set_new(o, "order", json_string(t->order != NULL ? t->order : ""));
+    if (k->tuned.done || k->tuned.note != NULL)
+        json_object_set_new(o, "tuned", tuned_json(&k->tuned));
     return o;
 }
 
@@ -104,7 +118,7 @@ enum proem_status explain_json(struct session *s, struct err *e) {
     json_object_set_new(bytes, "fused", bytes_or_null(p->bytes_fused));
     json_object_set_new(root, "version", json_integer(1));
     json_object_set_new(root, "graph", json_string(s->p->graph->name));
-    json_object_set_new(root, "device", json_string("cpu"));
+    json_object_set_new(root, "device", json_string(device_name(s->o->device)));
     json_object_set_new(root, "dims", dims_json(s));
     json_object_set_new(root, "kernels", kernels);
     json_object_set_new(root, "edges", edges);
@@ -145,6 +159,14 @@ static void print_tile(const struct tile *t) {
     if (t->order != NULL) printf("  order of k: %s\n", t->order);
 }
 
+static void print_tuned(const struct kernel *k) {
+    struct str text;
+    str_init(&text, &allocator_default);
+    tuned_print(k, &text);
+    printf("  %s\n", str_text(&text));
+    str_free(&text);
+}
+
 static void print_kernel(const struct plan *p, const struct kernel *k) {
     struct role roles[2];
     int n = roles_of(p, k, roles);
@@ -166,6 +188,7 @@ static void print_kernel(const struct plan *p, const struct kernel *k) {
         printf("%s %s", i > 0 ? "," : "", graph_value(p->low.graph, k->stores.at[i].value)->name);
     printf("\n");
     if (k->kind == KERNEL_MATMUL) print_tile(&k->tile);
+    if (k->tuned.done || k->tuned.note != NULL) print_tuned(k);
 }
 
 static void print_edges(struct session *s) {
@@ -184,7 +207,7 @@ enum proem_status explain_text(struct session *s, struct err *e) {
     (void)e;
     const struct plan *p = &s->p->plan;
     const struct graph *g = s->p->graph;
-    printf("%s on cpu (%s), precision %s", g->name, s->p->opt.target.name,
+    printf("%s on %s (%s), precision %s", g->name, device_name(s->o->device), s->p->opt.target.name,
            precision_name(s->p->opt.prec));
     for (int i = 0; i < s->p->dims.n; i++) {
         const char *name = sx_name(g->sx, sx_symbol_at(g->sx, i));
@@ -206,6 +229,6 @@ enum proem_status explain_text(struct session *s, struct err *e) {
 
 enum proem_status cmd_explain(struct session *s, struct err *e) {
     TRY(inputs_bind(s, e));
-    TRY(program_run(s->p, PASS_LOWER, session_last(s, PASS_FUSE), e));
+    TRY(program_run(s->p, PASS_LOWER, session_last(s, PASS_TUNE), e));
     return s->o->json ? explain_json(s, e) : explain_text(s, e);
 }

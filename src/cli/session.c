@@ -2,9 +2,11 @@
  * A session: context from the environment, the graph's file read and parsed, the dumps of passes.
  *
  * Environment: PROEM_CACHE_DIR (empty: no cache), else XDG_CACHE_HOME or HOME, for compiled
- * kernels; CC for the compiler, further words in it are flags.
+ * kernels; CC for the compiler, further words in it are flags. PROEM_CUDA and PROEM_NVRTC name the
+ * libraries of a GPU (driver/cuda.c).
  */
 #include "cli/cli.h"
+#include "driver/cuda.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,16 +15,20 @@
 
 /* ---- context --------------------------------------------------------------------------------- */
 
-static void show_progress(void *user, int done, int total) {
+static void show_bar(void *user, const char *stage, int done, int total) {
     enum { WIDTH = 30 };
     (void)user;
-    if (total < 2) return;
+    if (total < 1) return;
     int filled = done * WIDTH / total;
-    fprintf(stderr, "\rcompiling [");
+    fprintf(stderr, "\r%s [", stage);
     for (int i = 0; i < WIDTH; i++)
         fputc(i < filled ? '#' : '.', stderr);
     fprintf(stderr, "] %d/%d%s", done, total, done == total ? "\n" : "");
     fflush(stderr);
+}
+
+static void show_progress(void *user, int done, int total) {
+    if (total > 1) show_bar(user, "compiling", done, total);
 }
 
 /* CC: the compiler's name, then flags. */
@@ -95,14 +101,20 @@ static enum proem_status read_file(const char *path, struct str *out, struct err
 
 /* ---- options of the program ------------------------------------------------------------------ */
 
+static enum proem_status choose_gpu(struct session *s, bool runs, struct device_desc *out,
+                                    struct err *e) {
+    struct err why = {0};
+    enum proem_status status = cuda_target(s->c, s->o->arch, runs, out, &why);
+    if (status == PROEM_OK) return status;
+    bool hint = status == PROEM_DEVICE && !runs;
+    return err_set(e, status, "%s%s%s", status == PROEM_INVALID ? "--arch: " : "", why.text,
+                   hint ? "; with --arch sm_90a it plans without one" : "");
+}
+
 static enum proem_status choose_target(struct session *s, struct device_desc *out, struct err *e) {
     const struct cli *o = s->o;
     bool runs = o->command == CMD_RUN || o->command == CMD_BENCH;
-    if (o->device == CLI_CUDA && runs)
-        return err_set(e, PROEM_DEVICE, "no CUDA device: this version of proem runs on CPUs only");
-    if (o->device == CLI_CUDA)
-        return err_set(e, PROEM_UNSUPPORTED,
-                       "device cuda is not supported: this version of proem plans for CPUs only");
+    if (o->device == CLI_CUDA) return choose_gpu(s, runs, out, e);
     if (o->arch == NULL) {
         *out = *context_native(s->c);
         return PROEM_OK;
@@ -174,6 +186,7 @@ static enum proem_status dump_part(struct session *s, const struct proem_program
                                    enum pass_id pass, int part, struct err *e) {
     const struct cli *o = s->o;
     const struct pass *def = &pass_table()[pass];
+    bool cuda = pass == PASS_GEN && p->opt.target.kind == DEVICE_CUDA;
     struct str text;
     part_text(p, pass, part, &text);
     enum proem_status status = text.failed ? err_nomem(e) : PROEM_OK;
@@ -181,16 +194,30 @@ static enum proem_status dump_part(struct session *s, const struct proem_program
         fwrite(str_text(&text), 1, text.n, o->json ? stderr : stdout);
     if (status == PROEM_OK && o->dump_dir != NULL) {
         const char *path = arena_printf(&s->arena, "%s/%02d-%s.%s", o->dump_dir, (int)pass,
-                                        pass_part_name(p, pass, part), def->suffix);
+                                        pass_part_name(p, pass, part), cuda ? "cu" : def->suffix);
         status = path == NULL ? err_nomem(e) : write_text(path, str_text(&text), text.n, e);
     }
     str_free(&text);
     return status;
 }
 
+/* --tune=order has changed results; whoever asked for it hears where. */
+static void warn_reordered(const struct proem_program *p) {
+    for (size_t i = 0; i < p->plan.kernels.n; i++) {
+        const struct kernel *k = p->plan.kernels.at[i];
+        if (k->tuned.reordered)
+            fprintf(
+                stderr,
+                "proem: --tune=order: the order of k of kernel %s is now %s, not %s; results may "
+                "differ in the last bits\n",
+                k->name, k->tile.order, k->model_tile.order);
+    }
+}
+
 static enum proem_status dump(void *user, struct proem_program *p, enum pass_id pass,
                               struct err *e) {
     struct session *s = user;
+    if (pass == PASS_TUNE) warn_reordered(p);
     if (s->o->dump_dir == NULL && !is_asked(s->o, pass_table()[pass].name)) return PROEM_OK;
     if (s->o->dump_dir != NULL) TRY(make_dir(&s->arena, s->o->dump_dir, e));
     for (int i = 0; i < pass_parts(p, pass); i++)
@@ -217,12 +244,17 @@ static enum proem_status parse(struct session *s, proem_program *p, struct err *
 enum proem_status session_open(struct session *s, const struct cli *o, struct err *e) {
     TRY(session_context(s, o, e));
     TRY(read_file(o->file, &s->text, e));
-    struct program_options options = {.device = o->device == CLI_REF ? PROEM_DEVICE_REF
-                                                                     : PROEM_DEVICE_CPU,
+    static const enum proem_device devices[] = {PROEM_DEVICE_CPU, PROEM_DEVICE_CUDA,
+                                                PROEM_DEVICE_REF};
+    struct program_options options = {.device = devices[o->device],
                                       .prec = o->precision,
                                       .policy = o->fuse,
                                       .assume_bandwidth = o->assume_bandwidth,
-                                      .strict = o->strict};
+                                      .strict = o->strict,
+                                      .tune = o->tune_order ? TUNE_ORDER
+                                              : o->tune     ? TUNE_TILES
+                                                            : TUNE_OFF};
+    if (isatty(STDERR_FILENO)) options.progress = show_bar;
     TRY(program_new(s->c, &options, &s->p, e));
     s->p->observe = dump;
     s->p->observe_user = s;

@@ -4,6 +4,7 @@
  *   parse    text                  -> graph, verified
  *   lower    graph                 -> graph of primitives, data checks
  *   fuse     graph of primitives   -> plan: kernels, edges
+ *   tune     plan                  -> the same plan, blocks chosen by measuring (with --tune)
  *   gen      plan                  -> C text, one or more units
  *   compile  C text                -> loaded modules
  *   link     modules               -> program: buffers and launches
@@ -67,6 +68,8 @@ struct proem_graph {
 
 /* ---- passes ---------------------------------------------------------------------------------- */
 
+enum tune_mode { TUNE_OFF, TUNE_TILES, TUNE_ORDER };
+
 struct program_options {
     enum proem_device device;
     enum precision prec;
@@ -75,12 +78,25 @@ struct program_options {
     size_t n_force;
     bool assume_bandwidth;
     bool strict;
+    enum tune_mode tune;
+    /* Called on the compiling thread as long work goes on; may be NULL. */
+    void (*progress)(void *user, const char *stage, int done, int total);
+    void *progress_user;
     struct device_desc target; /* what the plan and the code are for */
     int units;                 /* files of emitted source; 0: one for each distinct kernel */
     bool poison;               /* for tests, of a GPU: new memory is filled with ones */
 };
 
-enum pass_id { PASS_PARSE, PASS_LOWER, PASS_FUSE, PASS_GEN, PASS_COMPILE, PASS_LINK, PASS_COUNT };
+enum pass_id {
+    PASS_PARSE,
+    PASS_LOWER,
+    PASS_FUSE,
+    PASS_TUNE,
+    PASS_GEN,
+    PASS_COMPILE,
+    PASS_LINK,
+    PASS_COUNT
+};
 
 struct pass {
     const char *name;
@@ -160,6 +176,10 @@ void plan_print(const struct plan *p, struct str *out);
 /* May output `out` be written straight into parameter `param`'s memory (driver/alias.c)? Lowered
  * values, steps are known. */
 bool program_in_place(const struct proem_program *p, value_id out, value_id param);
+/* Measure tiles, if the options say so (driver/tune.c). */
+enum proem_status program_tune(struct proem_program *p, struct err *e);
+/* How a product is cut and how that was found, in words, without a newline (driver/print_plan.c). */
+void tuned_print(const struct kernel *k, struct str *out);
 /* Buffers, launches, checks (driver/link.c). */
 enum proem_status program_link(struct proem_program *p, struct err *e);
 /* What a failed check means, in words (driver/fault.c). step: of the program. shape: of the checked

@@ -72,6 +72,11 @@ static enum proem_status pass_fuse(struct proem_program *p, struct err *e) {
     return PROEM_OK;
 }
 
+/* needs: a plan, and sizes to measure with. gives: the plan with the fastest tiles. */
+static enum proem_status pass_tune(struct proem_program *p, struct err *e) {
+    return program_tune(p, e);
+}
+
 /* How many files: one for each distinct kernel, so that compilers work side by side and the cache
  * holds kernels. With one file fewer than kernels, equal kernels become one. */
 static int unit_count(const struct proem_program *p) {
@@ -129,6 +134,17 @@ static void print_fuse(const struct proem_program *p, int part, struct str *out)
     plan_print(&p->plan, out);
 }
 
+static void print_tune(const struct proem_program *p, int part, struct str *out) {
+    (void)part;
+    for (size_t i = 0; i < p->plan.kernels.n; i++) {
+        const struct kernel *k = p->plan.kernels.at[i];
+        if (k->kind != KERNEL_MATMUL) continue;
+        str_printf(out, "%s: ", k->name);
+        tuned_print(k, out);
+        str_add(out, "\n");
+    }
+}
+
 static void print_gen(const struct proem_program *p, int part, struct str *out) {
     str_addn(out, str_text(&p->units[part].text), p->units[part].text.n);
 }
@@ -168,6 +184,7 @@ static const struct pass passes[PASS_COUNT + 1] = {
     [PASS_PARSE] = {"parse", pass_parse, print_parse, "proem"},
     [PASS_LOWER] = {"lower", pass_lower, print_lower, "proem"},
     [PASS_FUSE] = {"fuse", pass_fuse, print_fuse, "proem"},
+    [PASS_TUNE] = {"tune", pass_tune, print_tune, "txt"},
     [PASS_GEN] = {"gen", pass_gen, print_gen, "c"},
     [PASS_COMPILE] = {"compile", pass_compile, print_compile, "txt"},
     [PASS_LINK] = {"link", program_link, print_link, "txt"},
@@ -185,6 +202,7 @@ enum pass_id pass_by_name(const char *name) {
 }
 
 int pass_parts(const struct proem_program *p, enum pass_id pass) {
+    if (pass == PASS_TUNE) return p->opt.tune != TUNE_OFF;
     return pass == PASS_GEN ? p->n_units : 1;
 }
 

@@ -166,3 +166,25 @@ void plan_print(const struct plan *plan, struct str *out) {
     str_add(out, end);
     str_free(&text);
 }
+
+/* ---- tuning ---------------------------------------------------------------------------------- */
+
+void tuned_print(const struct kernel *k, struct str *out) {
+    const struct kernel_tuned *t = &k->tuned;
+    if (!t->done) {
+        str_printf(out, "not tuned%s%s", t->note != NULL ? ": " : "",
+                   t->note != NULL ? t->note : "");
+        return;
+    }
+    long long taken = (long long)(t->taken_us * 10 + 0.5),
+              model = (long long)(t->model_us * 10 + 0.5);
+    str_printf(out, "tuned: %lld.%lld us", taken / 10, taken % 10);
+    if (tile_equal(&k->tile, &k->model_tile))
+        str_add(out, ", the model's choice");
+    else
+        str_printf(out, " instead of %lld.%lld us", model / 10, model % 10);
+    str_printf(out, ", best of %d", t->tried);
+    if (t->cached) str_add(out, ", measured before");
+    if (t->reordered)
+        str_printf(out, "; the order of k is now %s, so results may differ", k->tile.order);
+}

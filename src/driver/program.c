@@ -74,9 +74,9 @@ static enum proem_status translate(proem_context *c, const struct proem_compile_
         return err_set(e, PROEM_INVALID,
                        "compile options: call proem_compile_options_init() before setting fields");
     if ((unsigned)o->device > PROEM_DEVICE_CUDA || (unsigned)o->precision > PROEM_NATIVE ||
-        (unsigned)o->fuse > PROEM_FUSE_NEVER)
+        (unsigned)o->fuse > PROEM_FUSE_NEVER || (unsigned)o->tune > PROEM_TUNE_ORDER)
         return err_set(e, PROEM_INVALID,
-                       "compile options: device, precision or fuse is out of range");
+                       "compile options: device, precision, fuse or tune is out of range");
     if ((o->n_force > 0 && o->force == NULL) ||
         (o->n_dims > 0 && (o->dim_names == NULL || o->dim_values == NULL)))
         return err_set(e, PROEM_INVALID, "compile options: a list is missing");
@@ -91,13 +91,17 @@ static enum proem_status translate(proem_context *c, const struct proem_compile_
     }
     static const enum precision prec[] = {PREC_BOUNDARY, PREC_EAGER, PREC_NATIVE};
     static const enum fuse_policy fuse[] = {FUSE_MODEL, FUSE_ALWAYS, FUSE_NEVER};
+    static const enum tune_mode tune[] = {TUNE_OFF, TUNE_TILES, TUNE_ORDER};
     *out = (struct program_options){.device = o->device,
                                     .prec = prec[o->precision],
                                     .policy = fuse[o->fuse],
                                     .force = force,
                                     .n_force = o->n_force,
                                     .assume_bandwidth = o->assume_bandwidth,
-                                    .strict = o->strict};
+                                    .strict = o->strict,
+                                    .tune = tune[o->tune],
+                                    .progress = o->progress,
+                                    .progress_user = o->progress_user};
     if (o->device == PROEM_DEVICE_CUDA)
         TRY(cuda_target(c, o->arch, true, &out->target, e));
     else

@@ -73,7 +73,8 @@ static enum proem_status build_matmul(struct sched *s, struct cluster *c, struct
     tp.K = const_or_unknown(s, k->K);
     if (s->opt->dims == NULL || !dims_value(s->g, s->opt->dims, k->M, &tp.likely_M))
         tp.likely_M = -1;
-    k->tile = tile_matmul(&tp, s->opt->device);
+    k->problem = tp;
+    k->tile = k->model_tile = tile_matmul(&tp, s->opt->device);
     fn_id sum = 0;
     if (k->a != 0 && k->b[0] != 0) sched_algebra(s, c, &sum);
     if (sum != 0) s->v[n->out].f = fn_convert(s->plan->fns, sum, graph_value(s->g, n->out)->dtype);

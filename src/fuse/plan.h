@@ -42,6 +42,17 @@ struct kernel_pass {
     fn_id result; /* the finished accumulator as the value of its dtype */
 };
 
+/* How --tune came to a product's tile. All zero: it was not asked. */
+struct kernel_tuned {
+    bool done;        /* measured, now or by an earlier compile */
+    bool cached;      /* by an earlier one */
+    bool reordered;   /* its K order is not the model's: results may differ */
+    int tried;        /* tiles that were measured, the model's included */
+    double model_us;  /* median time of the model's tile */
+    double taken_us;  /* and of the one that was taken */
+    const char *note; /* why nothing was measured; else NULL */
+};
+
 #define MAX_B      4
 #define MAX_PASSES 8
 
@@ -74,6 +85,9 @@ struct kernel {
     bool prepack[1 + MAX_B];           /* operand depends on constants alone */
     int64_t bytes_read, bytes_written; /* -1 when sizes are not bound */
     struct tile tile;                  /* matmul: how it is cut */
+    struct tile_problem problem;       /* matmul: what was asked of the model for it */
+    struct tile model_tile;            /* the model's, whatever tuning made of `tile` */
+    struct kernel_tuned tuned;
     bool moved[2]; /* matmul: are there factors of a, of b, applied to the result instead? */
     /* what it evaluates, for explain: lowered values */
     VEC(value_id) prologue_a, prologue_b, epilogue;

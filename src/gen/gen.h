@@ -86,6 +86,11 @@ enum proem_status gen_cuda(struct plan *p, const struct device_desc *device, int
 enum proem_status gen_c(struct plan *p, const struct device_desc *device, int n_units,
                         struct gen_unit **out, int *n_out, struct err *e);
 
+/* One kernel of a plan alone in a unit, under a name that does not tell its place in the plan: the
+ * text is the same for equal kernels of any plan. The text is on the plan's allocator. */
+enum proem_status gen_c_kernel(struct plan *p, struct kernel *k, const struct device_desc *device,
+                               struct gen_unit *out, struct err *e);
+
 /* One plan of many in a unit. A plan that cannot be written is left out, with its status and
  * error. */
 struct gen_joint {

@@ -412,6 +412,44 @@ enum proem_status rt_load(struct rt *rt, const struct device_desc *device, int n
     return s;
 }
 
+/* ---- choices -----------------------------------------------------------------------------------
+ */
+
+enum proem_status rt_choice_key(struct rt *rt, const struct device_desc *device,
+                                const struct rt_source *source, const char *what,
+                                char key[RT_CHOICE_KEY], struct err *e) {
+    XXH128_canonical_t part[2];
+    struct str flags;
+    str_init(&flags, rt->alloc);
+    pthread_mutex_lock(&rt->lock);
+    rt_cache_open(&rt->cache);
+    enum proem_status s = rt_compiler_find(rt, e);
+    if (s == PROEM_OK) s = rt_flags_text(rt, device, &flags, e);
+    if (s == PROEM_OK) {
+        XXH128_canonicalFromHash(&part[0], unit_key(rt, &flags, source));
+        XXH128_canonicalFromHash(&part[1], XXH3_128bits(what, strlen(what)));
+        rt_key_text(XXH3_128bits(part, sizeof part), key);
+    }
+    pthread_mutex_unlock(&rt->lock);
+    str_free(&flags);
+    return s;
+}
+
+bool rt_choice_find(struct rt *rt, const char *key, struct str *text) {
+    struct str file;
+    str_init(&file, rt->alloc);
+    bool found = rt_cache_find(&rt->cache, key, RT_CACHE_TEXT, &file, text);
+    str_free(&file);
+    return found;
+}
+
+void rt_choice_keep(struct rt *rt, const char *key, const char *text, size_t n) {
+    struct str file;
+    str_init(&file, rt->alloc);
+    rt_cache_store(&rt->cache, key, RT_CACHE_TEXT, text, n, &file);
+    str_free(&file);
+}
+
 /* ---- reports --------------------------------------------------------------------------------- */
 
 void rt_counts(struct rt *rt, struct rt_counts *out) {

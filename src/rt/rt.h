@@ -6,6 +6,7 @@
  *   pool      threads; launch of one kernel
  *   program   buffers and steps (kernel launches) as plain data
  *   exec      one thread's execution of a program: memory for one binding of the symbols, then runs
+ *   measure   executions timed against each other
  *   view      strided tensors to compact ones and back
  *
  * It knows nothing of graphs and plans: whoever calls it passes text, sizes and pointers. All
@@ -76,6 +77,16 @@ const struct pk_unit *rt_module_unit(const struct rt_module *m);
 const struct pk_kernel *rt_module_kernel(const struct rt_module *m, const char *name);
 struct rt_module *rt_module_ref(struct rt_module *m);
 void rt_module_unref(struct rt_module *m); /* NULL is fine */
+
+/* Short texts kept in the cache beside the units, such as what was measured to be the fastest form
+ * of a kernel. The key holds all that a unit's key does (text, device's flags, compiler) and `what`.
+ * Without a cache nothing is found and nothing kept; what cannot be written is let go. */
+#define RT_CHOICE_KEY 33
+enum proem_status rt_choice_key(struct rt *rt, const struct device_desc *device,
+                                const struct rt_source *source, const char *what,
+                                char key[RT_CHOICE_KEY], struct err *e);
+bool rt_choice_find(struct rt *rt, const char *key, struct str *text);
+void rt_choice_keep(struct rt *rt, const char *key, const char *text, size_t n);
 
 struct rt_counts {
     int64_t in_memory, from_cache, compiled; /* units */
@@ -244,5 +255,24 @@ struct rt_fault {
  * A failed data check: PROEM_DATA with *fault filled (may be NULL) and outputs undefined. */
 enum proem_status rt_exec_run(struct rt_exec *x, const struct rt_view *views,
                               struct rt_fault *fault, struct err *e);
+
+/* ---- measuring (rt/measure.c) ------------------------------------------------------------------
+ */
+
+/* One of several executions that compute the same from the same views, to be timed against each
+ * other. */
+struct rt_trial {
+    struct rt_exec *exec; /* prepared */
+    int runs;             /* results: how many times it was timed; 0: not at all */
+    double median_us;     /* of one run */
+    /* Its time over that of trial 0 in the same turn: median and upper quartile. */
+    double ratio, ratio_high;
+};
+
+/* Time n trials in turns for about budget_ms: packing and first runs are left out, trials that fall
+ * far behind are dropped. Trial 0 is the one to beat. If even that takes too long for a fair
+ * comparison none is timed; if only some can be, the first ones are. Errors are those of a run. */
+enum proem_status rt_measure(struct rt_trial *trials, int n, const struct rt_view *views,
+                             double budget_ms, struct err *e);
 
 #endif

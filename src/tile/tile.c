@@ -4,6 +4,10 @@
  * rows, which reads its right operand once and packs nothing. Where the number of rows is not known
  * a kernel has both, unless it is planned for many rows: then few rows take the packed one too, and
  * half as much is compiled.
+ *
+ * Candidates for measuring vary what does not show in a result: how many rows and vectors a register
+ * tile has, as far as they fit in the registers, and the blocks. The model's tables hold for f32 in
+ * f32 out; a prologue or an epilogue shifts the balance, which is what there is to measure.
  */
 #include "tile/tile.h"
 
@@ -92,4 +96,100 @@ struct tile tile_matmul(const struct tile_problem *p, const struct device_desc *
     if (t.rows) t.order = t.packed ? "sequential, lanes for few rows" : "lanes";
     t.seconds = model(p, &t, d);
     return t;
+}
+
+/* ---- candidates --------------------------------------------------------------------------------
+ */
+
+bool tile_equal(const struct tile *a, const struct tile *b) {
+    return a->packed == b->packed && a->rows == b->rows && a->swap == b->swap && a->mr == b->mr &&
+           a->nv == b->nv && a->mc == b->mc && a->kc == b->kc && a->nc == b->nc &&
+           a->rows_mr == b->rows_mr && a->rows_max == b->rows_max;
+}
+
+struct list {
+    const struct tile *t;
+    struct tile *at;
+    int n;
+};
+
+static void offer(struct list *l, const struct tile *c) {
+    if (l->n == TILE_CANDIDATES || tile_equal(c, l->t)) return;
+    for (int i = 0; i < l->n; i++) {
+        if (tile_equal(c, &l->at[i])) return;
+    }
+    l->at[l->n++] = *c;
+}
+
+/* Blocks of whole register tiles, of nc columns about. */
+static void set_columns(struct tile *c, int nc, int lanes) {
+    int nr = c->nv * lanes;
+    c->nc = nc < nr ? nr : nc / nr * nr;
+}
+
+static void offer_blocks(struct list *l, int mc, int kc, int nc, int lanes) {
+    struct tile c = *l->t;
+    c.mc = mc;
+    c.kc = kc;
+    set_columns(&c, nc, lanes);
+    offer(l, &c);
+}
+
+static void offer_packed(struct list *l, const struct device_desc *d, bool wide) {
+    /* Tiles whose accumulators, one row of B and one element of A fit in the registers. */
+    static const signed char shapes[][2] = {{8, 2}, {6, 4}, {12, 2}, {14, 2}, {8, 3}, {6, 2},
+                                            {4, 3}, {4, 2}, {4, 4},  {2, 4},  {6, 1}, {4, 1}};
+    int lanes = tile_lanes(d),
+        registers = d->vector_bits >= 512 || d->arch == ARCH_AARCH64 ? 32 : 16;
+    const struct tile *t = l->t;
+    offer_blocks(l, t->mc, t->kc, t->nc * 2, lanes);
+    offer_blocks(l, t->mc, t->kc * 2, t->nc, lanes);
+    offer_blocks(l, t->mc, t->kc / 2, t->nc, lanes);
+    offer_blocks(l, 256, t->kc, t->nc, lanes);
+    for (size_t i = 0; i < COUNT_OF(shapes); i++) {
+        int mr = shapes[i][0], nv = shapes[i][1], width = wide ? 2 : 1;
+        if ((mr * nv + nv + 1) * width > registers || mr > lanes) continue;
+        if (wide && nv > 1) continue;
+        if (mr * nv * 2 < t->mr * t->nv) continue; /* too few sums at once to hide their latency */
+        struct tile c = *t;
+        c.mr = mr;
+        c.nv = nv;
+        set_columns(&c, t->nc, lanes);
+        offer(l, &c);
+    }
+    offer_blocks(l, t->mc, t->kc, t->nc / 2, lanes);
+}
+
+static void offer_rows(struct list *l, int64_t few, bool narrow) {
+    static const int heights[] = {8, 4, 6, 2, 1};
+    for (size_t i = 0; i < COUNT_OF(heights); i++) {
+        struct tile c = *l->t;
+        c.rows_mr = heights[i];
+        bool useless = c.rows_mr > few && c.rows_mr / 2 >= few;
+        if (!useless && !(narrow && c.rows_mr > 4)) offer(l, &c);
+    }
+}
+
+int tile_candidates(const struct tile_problem *p, const struct tile *t, const struct device_desc *d,
+                    bool order, struct tile out[TILE_CANDIDATES]) {
+    bool wide = dtype_bits(p->acc) == 64, narrow = wide || p->n_b > 1;
+    struct list l = {.t = t, .at = out};
+    int64_t few = t->swap ? p->N : p->M;
+    bool rows = t->rows && (!t->packed || few <= t->rows_max);
+    if (order && !p->one_order && few <= 4 * FEW_ROWS) {
+        struct tile c = *t;
+        c.rows = !rows;
+        c.packed = rows || t->packed;
+        c.order = rows ? "sequential" : "sequential, lanes for few rows";
+        if (!rows) {
+            c.rows_max = few > FEW_ROWS ? (int)few : FEW_ROWS;
+            c.rows_mr = narrow ? 4 : 8;
+        }
+        offer(&l, &c);
+    }
+    if (rows)
+        offer_rows(&l, few, narrow);
+    else
+        offer_packed(&l, d, wide);
+    return l.n;
 }

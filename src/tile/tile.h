@@ -49,6 +49,15 @@ struct tile tile_matmul(const struct tile_problem *p, const struct device_desc *
 /* The same for a GPU (tile_cuda.c); tile_matmul calls it. */
 struct tile tile_matmul_cuda(const struct tile_problem *p, const struct device_desc *d);
 
+/* Other ways to cut the same product, for somebody who measures them: those of the form that sizes
+ * p take (all known), the likelier first, t not among them. Their K order is that of t, so they give
+ * the same bits; with `order` the other form is among them where it has another order and p allows
+ * it. Returns how many it wrote, at most TILE_CANDIDATES. */
+#define TILE_CANDIDATES 12
+int tile_candidates(const struct tile_problem *p, const struct tile *t, const struct device_desc *d,
+                    bool order, struct tile out[TILE_CANDIDATES]);
+bool tile_equal(const struct tile *a, const struct tile *b);
+
 /* Lanes of 32 bits in a vector. */
 int tile_lanes(const struct device_desc *d);
 

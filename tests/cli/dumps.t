@@ -48,13 +48,13 @@ $ proem run small.proem --dim M=4 --dump-dir d > /dev/null; ls d | sed 's/k[01].
 | 00-parse.proem
 | 01-lower.proem
 | 02-fuse.proem
-| 03-C
-| 03-C
-| 04-compile.txt
-| 05-link.txt
+| 04-C
+| 04-C
+| 05-compile.txt
+| 06-link.txt
 $ cmp d/01-lower.proem lower.proem && echo same
 | same
-$ cat d/05-link.txt
+$ cat d/06-link.txt
 | 0 k0_matmul_y(x, w, b, y)
 | 1 k1_reduction_sum_1(y, sum_1)
 $ proem run small.proem --dim M=4 --dump-dir small.proem

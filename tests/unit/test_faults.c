@@ -349,6 +349,47 @@ static void test_groups(void **state) {
     lives(&cases[3]);
 }
 
+/* ---- tuning ---------------------------------------------------------------------------------- */
+
+static const char *const tune_names[] = {"M", "N", "K"};
+static int64_t tune_sizes[] = {40, 24, 16};
+
+/* Sizes that nothing was measured for yet; the kernels' text, and so the cache, stays. */
+static enum proem_status stage_measure(struct life *l) {
+    tune_sizes[0]++;
+    return stage_compile(l);
+}
+
+static void test_tuning(void **state) {
+    (void)state;
+    struct life *l = calloc(1, sizeof *l);
+    struct proem_context_options o;
+    assert_non_null(l);
+    l->c = &cases[0];
+    proem_context_options_init(&o);
+    o.alloc = faulty_alloc;
+    o.free = faulty_free;
+    o.user = &l->f;
+    o.cache_dir = cache_dir;
+    o.threads = 1;
+    no_failure(&l->f);
+    assert_int_equal(proem_context_create(&o, &l->context), PROEM_OK);
+    proem_compile_options_init(&l->options);
+    l->options.tune = PROEM_TUNE_TILES;
+    l->options.dim_names = tune_names;
+    l->options.dim_values = tune_sizes;
+    l->options.n_dims = 3;
+    assert_int_equal(
+        proem_graph_parse(l->context, l->c->text, strlen(l->c->text), "faults.proem", NULL, &l->g),
+        PROEM_OK);
+    fail_everywhere(l, stage_measure, "measure", 15);
+    fail_everywhere(l, stage_compile, "compile, tuned before", 60);
+    proem_graph_destroy(l->g);
+    proem_context_destroy(l->context);
+    assert_int_equal(l->f.live, 0);
+    free(l);
+}
+
 static void test_context(void **state) {
     (void)state;
     struct faulty f = {0};
@@ -454,7 +495,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_context),        cmocka_unit_test(test_linear),
         cmocka_unit_test(test_attention),      cmocka_unit_test(test_layout_and_order),
         cmocka_unit_test(test_groups),         cmocka_unit_test(test_full_cache),
-        cmocka_unit_test(test_full_temporary),
+        cmocka_unit_test(test_full_temporary), cmocka_unit_test(test_tuning),
     };
     return cmocka_run_group_tests(tests, make_cache, remove_cache);
 }

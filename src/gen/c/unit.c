@@ -219,6 +219,7 @@ static bool pack_side(struct writer *w, fn_id f, struct gen_operand *out) {
 static enum proem_status pack_operands(struct writer *w, struct emit *e, struct kernel *k,
                                        struct gen_kernel *gk, struct packs *packs) {
     *packs = (struct packs){0};
+    memset(k->prepack, 0, sizeof k->prepack);
     if (k->kind != KERNEL_MATMUL || shares_bytes(w->p, k)) return PROEM_OK;
     bool swap = k->tile.swap;
     fn_id right = swap ? k->a : k->b[0], left = swap ? k->b[0] : k->a;
@@ -541,6 +542,42 @@ enum proem_status gen_c(struct plan *p, const struct device_desc *device, int n_
     *out = units;
     *n_out = n;
     return PROEM_OK;
+}
+
+/* ---- one kernel --------------------------------------------------------------------------------
+ */
+
+static enum proem_status write_alone(struct writer *w, struct kernel *k, struct gen_kernel *gk,
+                                     struct str *text, struct str *out) {
+    TRY(write_kernel(w, k, gk, text));
+    TRY(write_entry(w, gk, text));
+    struct families fam = {.fns = w->p->fns};
+    unit_walk(w->p, k, family_visit, &fam);
+    write_prelude(&fam, out);
+    struct kernel_text t = {.text = text->at, .n = text->n};
+    unit_expand(t.text, "k0", "kernel", out);
+    table_open(out);
+    str_add(out, "    k0_entry\n");
+    table_close(1, out);
+    if (out->failed || !arena_ok(w->arena)) return err_nomem(w->err);
+    return PROEM_OK;
+}
+
+enum proem_status gen_c_kernel(struct plan *p, struct kernel *k, const struct device_desc *device,
+                               struct gen_unit *out, struct err *e) {
+    struct writer w = {p, device, p->source->arena, e};
+    struct str text;
+    *out = (struct gen_unit){.n_kernels = 1, .kernels = ARENA_NEW(w.arena, struct gen_kernel, 1)};
+    str_init(&text, w.arena->alloc);
+    str_init(&out->text, w.arena->alloc);
+    enum proem_status s = PROEM_OK;
+    if (out->kernels == NULL)
+        s = err_nomem(e);
+    else
+        s = write_alone(&w, k, &out->kernels[0], &text, &out->text);
+    str_free(&text);
+    if (s != PROEM_OK) str_free(&out->text);
+    return s;
 }
 
 /* ---- several plans in one unit ------------------------------------------------------------------
