@@ -91,13 +91,8 @@ static bool is_cuda(const struct proem_program *p) {
 
 /* needs: a plan. gives: C or CUDA C. */
 static enum proem_status pass_gen(struct proem_program *p, struct err *e) {
-#ifdef PROEM_GEN_CUDA
     if (is_cuda(p))
         return gen_cuda(&p->plan, &p->opt.target, unit_count(p), &p->units, &p->n_units, e);
-#else
-    if (is_cuda(p))
-        return err_set(e, PROEM_UNSUPPORTED, "this build has no generator of CUDA kernels");
-#endif
     return gen_c(&p->plan, &p->opt.target, unit_count(p), &p->units, &p->n_units, e);
 }
 
