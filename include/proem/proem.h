@@ -153,7 +153,7 @@ struct proem_compile_options {
     const struct proem_fuse_force *force;
     size_t n_force;
     bool assume_bandwidth;
-    bool strict;      /* fail instead of any fallback */
+    bool strict;      /* PROEM_UNSUPPORTED instead of any fallback (docs/fusion.md) */
     const char *arch; /* NULL: this machine; "avx2", "avx512", "generic", "neon"; "sm_80",
                          "sm_90a", "sm_100a" */
     /* Sizes that the plan may count on for its estimates; the program runs with any. */

@@ -95,6 +95,17 @@ static json_t *edge_json(struct session *s, const struct plan_edge *edge) {
     return o;
 }
 
+static json_t *fallbacks_json(const struct session *s) {
+    json_t *a = json_array();
+    for (size_t i = 0; i < s->p->fallbacks.n; i++) {
+        json_t *o = json_object();
+        json_object_set_new(o, "what", json_string(s->p->fallbacks.at[i].what));
+        json_object_set_new(o, "why", json_string(s->p->fallbacks.at[i].why));
+        json_array_append_new(a, o);
+    }
+    return a;
+}
+
 static json_t *dims_json(const struct session *s) {
     json_t *o = json_object();
     const struct graph *g = s->p->graph;
@@ -123,6 +134,7 @@ enum proem_status explain_json(struct session *s, struct err *e) {
     json_object_set_new(root, "kernels", kernels);
     json_object_set_new(root, "edges", edges);
     json_object_set_new(root, "bytes", bytes);
+    if (s->p->fallbacks.n > 0) json_object_set_new(root, "fallbacks", fallbacks_json(s));
     return print_json(root, e);
 }
 
@@ -191,6 +203,11 @@ static void print_kernel(const struct plan *p, const struct kernel *k) {
     if (k->tuned.done || k->tuned.note != NULL) print_tuned(k);
 }
 
+static void print_fallbacks(const struct session *s) {
+    for (size_t i = 0; i < s->p->fallbacks.n; i++)
+        printf("fallback: %s: %s\n", s->p->fallbacks.at[i].what, s->p->fallbacks.at[i].why);
+}
+
 static void print_edges(struct session *s) {
     const struct graph *g = s->p->graph;
     const struct plan *p = &s->p->plan;
@@ -221,6 +238,7 @@ enum proem_status explain_text(struct session *s, struct err *e) {
     printf(", a kernel an operator ");
     print_bytes(p->bytes_unfused);
     printf("\n");
+    print_fallbacks(s);
     for (size_t i = 0; i < p->kernels.n; i++)
         print_kernel(p, p->kernels.at[i]);
     print_edges(s);

@@ -115,6 +115,11 @@ int pass_parts(const struct proem_program *p, enum pass_id pass);
 /* The name of a part, for a file: the unit's first kernel, or the pass. */
 const char *pass_part_name(const struct proem_program *p, enum pass_id pass, int part);
 
+/* Something that the plan does in another way than was asked for (driver/strict.c). */
+struct fallback {
+    const char *what, *why;
+};
+
 /* What a kernel needs at a launch, in the plan's order. */
 struct program_step {
     const struct gen_kernel *gen;
@@ -142,6 +147,7 @@ struct proem_program {
     /* lower, fuse */
     struct lowered low;
     struct plan plan;
+    VEC(struct fallback) fallbacks;
     /* gen */
     struct gen_unit *units;
     int n_units;
@@ -176,6 +182,8 @@ void plan_print(const struct plan *p, struct str *out);
 /* May output `out` be written straight into parameter `param`'s memory (driver/alias.c)? Lowered
  * values, steps are known. */
 bool program_in_place(const struct proem_program *p, value_id out, value_id param);
+/* Find the plan's fallbacks; with `strict` the first one is an error (driver/strict.c). */
+enum proem_status program_fallbacks(struct proem_program *p, struct err *e);
 /* Measure tiles, if the options say so (driver/tune.c). */
 enum proem_status program_tune(struct proem_program *p, struct err *e);
 /* How a product is cut and how that was found, in words, without a newline (driver/print_plan.c). */

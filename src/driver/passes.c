@@ -69,7 +69,7 @@ static enum proem_status pass_fuse(struct proem_program *p, struct err *e) {
     TRY(plan_lowered(p->graph, &p->low, &o, &p->plan, e));
     for (size_t i = 0; i < p->opt.n_force; i++)
         TRY(find_edge(p, &p->opt.force[i], e));
-    return PROEM_OK;
+    return program_fallbacks(p, e);
 }
 
 /* needs: a plan, and sizes to measure with. gives: the plan with the fastest tiles. */

@@ -59,6 +59,7 @@ static enum proem_status give_up(struct tuner *t, struct kernel *k, const char *
 static const char *obstacle(struct tuner *t) {
     struct proem_program *p = t->p;
     const char *missing = NULL;
+    if (p->opt.target.kind != DEVICE_CPU) return "only kernels for CPUs are measured";
     if (!device_can_run(context_native(p->c), &p->opt.target, &missing))
         return arena_printf(&p->arena, "this machine cannot run code for %s: it lacks %s",
                             p->opt.target.name, missing);
