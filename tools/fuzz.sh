@@ -15,7 +15,7 @@ for target in build/fuzz/tests/fuzz_*_fuzzer; do
     dict=()
     [ -e "tests/fuzz/$corpus.dict" ] && dict=(-dict="tests/fuzz/$corpus.dict")
     printf '+ %s for %s seconds\n' "$name" "$seconds"
-    "$target" "${dict[@]}" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+    "$target" "${dict[@]}" -max_total_time="$seconds" -timeout=30 -rss_limit_mb=2048 -print_final_stats=1 \
         -verbosity=0 -artifact_prefix="build/fuzz/crash-$corpus-" \
         "build/fuzz/corpus/$corpus" "tests/fuzz/corpus/$corpus"
 done
