@@ -123,6 +123,16 @@ enum proem_status bound_run_open(struct session *s, proem_program *p, struct bou
 enum proem_status bound_run_once(struct bound_run *r, struct err *e);
 void bound_run_close(struct bound_run *r);
 
+/* Times of runs, in microseconds. */
+struct bench_series {
+    double *us;
+    int n, cap;
+};
+
+/* Measure n bound programs against each other on the GPU (bench_cuda.c). */
+enum proem_status bench_cuda(struct session *s, struct bound_run *r, struct bench_series *out,
+                             int n, struct err *e);
+
 /* ---- output ---------------------------------------------------------------------------------- */
 
 /* Print `FILE:LINE:COL: error: TEXT` or `proem: TEXT`; returns the exit status. */
@@ -134,6 +144,7 @@ json_t *json_real_or_null(double v); /* null if it is not finite */
 const char *edge_input(struct arena *a, const struct graph *g, const struct plan_edge *edge);
 const char *verdict_name(enum verdict v);
 const char *precision_name(enum precision p);
+const char *device_name(enum cli_device d);
 
 /* Write text to a file; PROEM_IO names it. */
 enum proem_status write_text(const char *path, const char *text, size_t n, struct err *e);

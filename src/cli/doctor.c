@@ -3,8 +3,9 @@
  */
 #include "cli/cli.h"
 
-#include <dlfcn.h>
 #include <string.h>
+
+#include "driver/cuda.h"
 
 /* ---- libraries ------------------------------------------------------------------------------- */
 
@@ -24,14 +25,38 @@ static bool mapped_path(const char *name, char *out, size_t size) {
     return found;
 }
 
-static void find_library(const char *what, const char *const *names, size_t n, const char *stem) {
-    for (size_t i = 0; i < n; i++) {
-        if (dlopen(names[i], RTLD_LAZY | RTLD_LOCAL) == NULL) continue;
-        char path[4096];
-        printf("%s: %s\n", what, mapped_path(stem, path, sizeof path) ? path : names[i]);
-        return; /* it stays loaded: drivers start threads that must not lose their code */
+/* One line: the library's file and what it is, or what is missing and where it was looked for. */
+static void print_library(const char *what, const char *stem, enum proem_status status,
+                          const struct str *text, const struct err *e) {
+    char path[4096];
+    if (status != PROEM_OK)
+        printf("%s: not found (%s)\n", what, e->text);
+    else if (mapped_path(stem, path, sizeof path))
+        printf("%s: %s (%s)\n", what, path, str_text(text));
+    else
+        printf("%s: %s\n", what, str_text(text));
+}
+
+static void print_cuda(struct session *s) {
+    struct rt_cuda *cuda = NULL;
+    struct device_desc d;
+    struct str text;
+    struct err e = {0};
+    str_init(&text, &allocator_default);
+    enum proem_status status = context_cuda(s->c, &cuda, &e);
+    if (status == PROEM_OK) status = rt_cuda_driver_text(cuda, &text, &e);
+    print_library("cuda", "libcuda", status, &text, &e);
+    str_free(&text);
+    if (status == PROEM_OK && rt_cuda_device(cuda, &d, &e) == PROEM_OK) {
+        device_print(&d, &text);
+        printf("gpu: %s\n", str_text(&text));
+        str_free(&text);
     }
-    printf("%s: not found (%s)\n", what, names[0]);
+    err_clear(&e);
+    if (cuda == NULL) return;
+    status = rt_cuda_nvrtc_text(cuda, &text, &e);
+    print_library("nvrtc", "libnvrtc", status, &text, &e);
+    str_free(&text);
 }
 
 /* ---- doctor ---------------------------------------------------------------------------------- */
@@ -82,15 +107,11 @@ static void print_cache(struct session *s) {
 
 enum proem_status cmd_doctor(struct session *s, struct err *e) {
     (void)e;
-    static const char *const cuda[] = {"libcuda.so.1", "libcuda.so"};
-    static const char *const nvrtc[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2",
-                                        "libnvrtc.so"};
     printf("proem: %s\n", proem_version());
     bool found = print_compiler(s);
     print_machine(s);
     print_cache(s);
-    find_library("cuda", cuda, COUNT_OF(cuda), "libcuda");
-    find_library("nvrtc", nvrtc, COUNT_OF(nvrtc), "libnvrtc");
+    print_cuda(s);
     return found ? PROEM_OK : PROEM_COMPILE;
 }
 

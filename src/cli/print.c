@@ -53,6 +53,11 @@ const char *precision_name(enum precision p) {
     return "?";
 }
 
+const char *device_name(enum cli_device d) {
+    static const char *const names[] = {"cpu", "cuda", "ref"};
+    return (unsigned)d < COUNT_OF(names) ? names[d] : "?";
+}
+
 enum proem_status write_text(const char *path, const char *text, size_t n, struct err *e) {
     FILE *f = fopen(path, "wb");
     if (f == NULL) return err_set(e, PROEM_IO, "%s: %s", path, strerror(errno));

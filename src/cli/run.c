@@ -101,7 +101,6 @@ static json_t *passes_json(const proem_program *p) {
 static enum proem_status report_json(const struct session *s, const struct bound_run *r,
                                      const struct eval_report *reports, struct err *e) {
     const struct graph *g = s->p->graph;
-    static const char *const devices[] = {"cpu", "cuda", "ref"};
     json_t *root = json_object(), *outputs = json_array();
     for (size_t i = 0; i < r->n_out; i++)
         json_array_append_new(outputs, output_json(&r->out[i], g->outputs.at[i].name,
@@ -109,7 +108,7 @@ static enum proem_status report_json(const struct session *s, const struct bound
     json_object_set_new(root, "version", json_integer(1));
     json_object_set_new(root, "outputs", outputs);
     json_object_set_new(root, "graph", json_string(g->name));
-    json_object_set_new(root, "device", json_string(devices[s->o->device]));
+    json_object_set_new(root, "device", json_string(device_name(s->o->device)));
     json_object_set_new(root, "precision", json_string(precision_name(s->o->precision)));
     json_object_set_new(root, "kernels", json_integer((json_int_t)s->p->plan.kernels.n));
     json_object_set_new(root, "ready_ms", json_real(r->ready_ms));

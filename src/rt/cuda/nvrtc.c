@@ -92,15 +92,17 @@ static enum proem_status nvrtc_failed(struct rt_cuda *c, const struct nvrtc_job 
                    text != NULL ? text : "an unknown error");
 }
 
-/* The log; NULL without memory. On the allocator, *size bytes. */
-static char *read_log(struct rt_cuda *c, nvrtc_program p, size_t *size) {
+/* The log; NULL without memory. On the allocator, *size bytes. *r: could it be read? */
+static char *read_log(struct rt_cuda *c, nvrtc_program p, size_t *size, nvrtc_result *r) {
     size_t n = 0;
-    if (c->nvrtc.log_size(p, &n) != 0) n = 0;
+    *r = c->nvrtc.log_size(p, &n);
+    if (*r != 0) n = 0;
     *size = n + 1;
     char *log = mem_alloc(c->alloc, *size, 1);
     if (log == NULL) return NULL;
     log[0] = '\0';
-    if (n > 0 && c->nvrtc.log(p, log) != 0) log[0] = '\0';
+    if (n > 0) *r = c->nvrtc.log(p, log);
+    if (*r != 0) log[0] = '\0';
     log[n] = '\0';
     return log;
 }
@@ -123,10 +125,11 @@ static enum proem_status take_code(struct rt_cuda *c, nvrtc_program p, struct nv
 static enum proem_status compile_program(struct rt_cuda *c, nvrtc_program p, int n_options,
                                          const char *const *options, struct nvrtc_job *job,
                                          struct err *e) {
-    nvrtc_result r = c->nvrtc.compile(p, n_options, options);
+    nvrtc_result r = c->nvrtc.compile(p, n_options, options), has_log;
     size_t size;
-    char *log = read_log(c, p, &size);
+    char *log = read_log(c, p, &size, &has_log);
     if (log == NULL) return err_nomem(e);
+    if (r == 0) r = has_log; /* without it nobody knows what the code is worth */
     enum proem_status s = PROEM_OK;
     if (r == NVRTC_COMPILATION) {
         const char *line;
