@@ -13,6 +13,12 @@ $ nm -D --defined-only k/l/*.so | grep -c proem_unit
 $ proem emit small.proem -o small.proem
 2> proem: small.proem: there is a file of that name
 ? 2
-$ proem emit small.proem --device cuda -o k
-2> proem: device cuda is not supported: this version of proem plans for CPUs only
-? 3
+$ proem emit small.proem --device cuda --arch sm_90a -o g
+| g/k0_matmul_y.cu
+| g/k1_reduction_sum_1.cu
+$ head -n 2 g/k0_matmul_y.cu
+| /* NVRTC: --gpu-architecture=sm_90a --std=c++17 --fmad=false --ptxas-options=-v
+|  * nvcc -cubin -arch=sm_90a -std=c++17 -fmad=false k0_matmul_y.cu -o k0_matmul_y.cubin */
+$ PROEM_NVRTC=/nonexistent/libnvrtc.so proem emit small.proem --device cuda --arch sm_90a -o g -d compile
+2> proem: no CUDA compiler: libnvrtc cannot be opened; looked for /nonexistent/libnvrtc.so
+? 4

@@ -75,12 +75,24 @@ $ proem explain small.proem --dim M=64 --fuse always --assume bandwidth --precis
 $ proem explain small.proem --dim M=64 --tune --tune=order --strict --threads 1 --seed 4 --arch generic | head -n 1
 | small on cpu (generic), precision boundary, M = 64
 
-$ proem explain small.proem --device cuda --arch sm_90a
-2> proem: device cuda is not supported: this version of proem plans for CPUs only
-? 3
-$ proem run small.proem --device cuda
-2> proem: no CUDA device: this version of proem runs on CPUs only
+# A GPU is planned for by name anywhere; running needs one.
+$ proem explain small.proem --dim M=64 --device cuda --arch sm_90a | head -n 2
+| small on cuda (sm_90a), precision boundary, M = 64
+| 2 kernels; moves 2.1 kB, a kernel an operator 4.1 kB
+$ proem explain small.proem --dim M=64 --device cuda --arch sm_80 --json | grep -o '"device": "[a-z]*"'
+| "device": "cuda"
+$ PROEM_CUDA=/nonexistent/libcuda.so.1 proem explain small.proem --device cuda
+2> proem: no CUDA device: the driver's library cannot be opened; looked for /nonexistent/libcuda.so.1; with --arch sm_90a it plans without one
 ? 4
-$ proem bench small.proem --device cuda
-2> proem: no CUDA device: this version of proem runs on CPUs only
+$ PROEM_CUDA=/nonexistent/libcuda.so.1 proem run small.proem --device cuda
+2> proem: no CUDA device: the driver's library cannot be opened; looked for /nonexistent/libcuda.so.1
 ? 4
+$ PROEM_CUDA=/nonexistent/libcuda.so.1 proem bench small.proem --device cuda --arch sm_90a
+2> proem: no CUDA device: the driver's library cannot be opened; looked for /nonexistent/libcuda.so.1
+? 4
+$ proem explain small.proem --device cuda --arch sm_70
+2> proem: --arch: arch 'sm_70' is no GPU that is known; expected sm_80, sm_90a or sm_100a
+? 2
+$ proem explain small.proem --device cuda --arch avx2
+2> proem: --arch: arch 'avx2' is no GPU that is known; expected sm_80, sm_90a or sm_100a
+? 2

@@ -35,7 +35,7 @@ $ unset PROEM_CACHE_DIR; HOME=$PWD/h proem run small.proem --dim M=4 > /dev/null
 $ CC="cc -DUNUSED" PROEM_CACHE_DIR= proem run small.proem --dim M=4
 | y: f32[4, 2]
 | out1: f32[4]
-$ proem doctor | sed 's/:.*//'
+$ PROEM_CUDA=/nonexistent/libcuda.so.1 PROEM_NVRTC=/nonexistent/libnvrtc.so proem doctor | sed 's/^\([^cn]\|cp\|comp\|cach\)\([^:]*\):.*/\1\2/'
 | proem
 | compiler
 | flags
@@ -43,8 +43,8 @@ $ proem doctor | sed 's/:.*//'
 | threads
 | caches
 | cache
-| cuda
-| nvrtc
+| cuda: not found (no CUDA device: the driver's library cannot be opened; looked for /nonexistent/libcuda.so.1)
+| nvrtc: not found (no CUDA compiler: libnvrtc cannot be opened; looked for /nonexistent/libnvrtc.so)
 $ PATH=$(dirname $(command -v proem)) proem doctor > d; echo $?; sed -n 2p d
 | 4
 | compiler: not found (the C compiler 'cc' is not found; install gcc or clang, or name another one)

@@ -29,7 +29,7 @@ _proem() {
     fi
     case $prev in
     --device) _proem_words "cpu cuda ref" ;;
-    --arch) _proem_words "sm_80 sm_86 sm_89 sm_90a sm_100a sm_120a" ;;
+    --arch) _proem_words "generic avx2 avx512 avx512fp16 neon sm_80 sm_90a sm_100a" ;;
     --precision) _proem_words "boundary eager native" ;;
     --fuse) _proem_words "model always never" ;;
     --assume) _proem_words "bandwidth" ;;
@@ -48,10 +48,10 @@ _proem() {
         all="--dim --graph --precision --threads --fuse --assume --tune --strict -d --dump-dir"
         all+=" --run-pass --version"
         case $command in
-        run) own="$inputs --out --device --check --json" ;;
+        run) own="$inputs --out --device --arch --check --json" ;;
         explain) own="$inputs --device --arch --json" ;;
         emit) own="$inputs --device --arch -o" ;;
-        bench) own="$inputs --device --vs --json" ;;
+        bench) own="$inputs --device --arch --vs --json" ;;
         esac
         if [[ $cur == -* ]]; then
             _proem_words "$own $all"
