@@ -54,7 +54,7 @@ struct named_gpu {
 /* Clocks are those that the data sheets' peaks imply, as the driver reports them. */
 static const struct named_gpu named_gpus[] = {
     {"sm_80", 80, 108, 164 * KIB, 163 * KIB, 40 * MIB, 1.41e9, 2.039e12},
-    {"sm_90a", 90, 132, 228 * KIB, 227 * KIB, 60 * MIB, 1.98e9, 4.917e12},
+    {"sm_90a", 90, 132, 228 * KIB, 227 * KIB, 60 * MIB, 1.98e9, 4.814304e12},
     {"sm_100a", 100, 148, 228 * KIB, 227 * KIB, 126 * MIB, 1.965e9, 8.0e12},
 };
 
