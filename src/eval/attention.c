@@ -13,12 +13,14 @@ enum { V_VALUE, V_MAG, V_MID, V_RAD, V_PARTS };
 
 /* One head's operands, per slot; parts that are not needed are NULL. */
 struct head {
-    double *k[V_PARTS]; /* [D, L] */
-    double *v[V_PARTS]; /* [L, E] */
-    double *q[V_PARTS]; /* [D] */
-    double *s[V_PARTS]; /* [L] sums of one row */
-    double *o[V_PARTS]; /* [E] */
-    double *lo, *hi;    /* max(L, D, E) */
+    double *k[V_PARTS];      /* [D, L] */
+    double *v[V_PARTS];      /* [L, E] */
+    double *q[V_PARTS];      /* [D] */
+    double *s[V_PARTS];      /* [L] sums of one row */
+    double *o[V_PARTS];      /* [E] */
+    double *lo, *hi;         /* max(L, D, E) */
+    bool v_special;          /* v has an element that is not finite */
+    struct special *special; /* [E] terms of o that are not finite */
 };
 
 struct att {
@@ -57,7 +59,10 @@ static void split_parts(const double *lo, const double *hi, int64_t n, double *m
 static void read_parts(const struct tensor *t, int64_t start, int64_t n, double *const *part,
                        int64_t at, double *lo, double *hi) {
     read_doubles(t, start, n, -1, part[V_VALUE] + at);
-    if (part[V_MAG] != NULL) read_doubles(t, start, n, CH_MAG, part[V_MAG] + at);
+    for (int64_t i = 0; i < n && part[V_MAG] != NULL; i++) {
+        if (i == 0) read_doubles(t, start, n, CH_MAG, part[V_MAG] + at);
+        if (isinf(part[V_MAG][at + i])) part[V_MAG][at + i] = 0; /* infinities are the midpoint's */
+    }
     if (part[V_MID] == NULL) return;
     read_doubles(t, start, n, CH_LO, lo);
     read_doubles(t, start, n, CH_HI, hi);
@@ -78,6 +83,12 @@ static void load_head(const struct att *a, struct head *h, int64_t b, int64_t he
     }
     for (int64_t j = 0; j < a->keys; j++) {
         read_parts(&v, j * a->edim, a->edim, h->v, j * a->edim, h->lo, h->hi);
+    }
+    const double *mid = a->v_exact ? h->v[V_VALUE] : h->v[V_MID];
+    h->v_special = false;
+    for (int64_t i = 0; a->track && i < a->keys * a->edim; i++) {
+        bool finite = isfinite(mid[i]) && (a->v_exact || isfinite(h->v[V_RAD][i]));
+        h->v_special = h->v_special || !finite;
     }
 }
 
@@ -178,11 +189,33 @@ static void enter_product(const struct att *a, struct att_batch *t, int64_t i) {
     t->phi[i] = r.hi;
 }
 
+/* The terms of weight i where one of the factors is not finite; the finite ones among them are
+ * added as others are. */
+static void add_special(const struct att *a, struct head *h, const struct att_batch *t, int64_t i,
+                        double mid, double rad) {
+    struct iv p = {t->plo[i], t->phi[i]};
+    bool hidden = a->hides && iv_has(p, 0), finite = isfinite(mid) && isfinite(rad);
+    for (int64_t e = 0; e < a->edim; e++) {
+        int64_t at = t->j[i] * a->edim + e;
+        double vm = a->v_exact ? h->v[V_VALUE][at] : h->v[V_MID][at];
+        double vr = a->v_exact ? 0 : h->v[V_RAD][at];
+        if (finite && isfinite(vm) && isfinite(vr)) {
+            h->o[V_MAG][e] += (fabs(mid) + rad) * h->v[V_MAG][at];
+            h->o[V_MID][e] += mid * vm;
+            h->o[V_RAD][e] += fabs(mid) * vr + rad * (fabs(vm) + vr);
+            continue;
+        }
+        struct iv v = isfinite(vr) ? (struct iv){vm - vr, vm + vr} : iv_any();
+        special_add(&h->special[e], hidden ? iv_any() : iv_mul(p, v));
+    }
+}
+
 static void weighted_sum(const struct att *a, struct head *h, const struct att_batch *t,
                          int64_t begin, int64_t end) {
     for (int c = 0; c < V_PARTS; c++) {
         if (h->o[c] != NULL) memset(h->o[c], 0, (size_t)a->edim * sizeof(double));
     }
+    if (a->track) memset(h->special, 0, (size_t)a->edim * sizeof *h->special);
     for (int64_t i = begin; i < end; i++) {
         int64_t at = t->j[i] * a->edim;
         /* Beside a mask a weight of 0 hides the value, however it came about. */
@@ -191,6 +224,10 @@ static void weighted_sum(const struct att *a, struct head *h, const struct att_b
         if (!a->track || (a->hides && t->plo[i] == 0 && t->phi[i] == 0)) continue;
         double mid, rad;
         split_parts(&t->plo[i], &t->phi[i], 1, &mid, &rad);
+        if (h->v_special || !isfinite(mid) || !isfinite(rad)) {
+            add_special(a, h, t, i, mid, rad);
+            continue;
+        }
         add_scaled(h->o[V_MAG], h->v[V_MAG] + at, fabs(mid) + rad, a->edim);
         const double *vm = a->v_exact ? h->v[V_VALUE] : h->v[V_MID];
         for (int64_t e = 0; e < a->edim; e++) {
@@ -199,6 +236,16 @@ static void weighted_sum(const struct att *a, struct head *h, const struct att_b
             h->o[V_RAD][e] += fabs(mid) * vr + rad * (fabs(vm[at + e]) + vr);
         }
     }
+}
+
+/* Element e of a row that sees n keys. Before the division by their sum, which is at most n, the
+ * weights are that much larger. */
+static struct iv sum_range(const struct head *h, enum dtype wide, int64_t e, double n) {
+    const struct special *s = &h->special[e];
+    double mag = h->o[V_MAG][e];
+    if (s->nan || s->up || s->down || s->open) return special_range(s, wide, mag * n);
+    if (mag * n >= (wide == DT_F32 ? 0x1p127 : 0x1p1023)) return iv_any();
+    return dot_range(wide, h->o[V_MID][e], h->o[V_RAD][e], mag, 2 * n + 16, 0);
 }
 
 static void finish_row(const struct att *a, struct head *h, struct att_batch *t, int64_t r,
@@ -216,7 +263,7 @@ static void finish_row(const struct att *a, struct head *h, struct att_batch *t,
     for (int64_t e = 0; e < a->edim; e++) {
         struct iv range = iv_point(0);
         if (!blank && a->track) {
-            range = dot_range(wide, h->o[V_MID][e], h->o[V_RAD][e], h->o[V_MAG][e], 2 * n + 16, 0);
+            range = sum_range(h, wide, e, n);
         }
         store_value(a, &a->out[0], at * a->edim + e, blank ? 0 : h->o[V_VALUE][e],
                     open ? iv_any() : range);
@@ -320,6 +367,7 @@ static void head_memory(const struct att *a, struct head *h) {
     int64_t most = a->keys > a->dim ? a->keys : a->dim;
     most = most > a->edim ? most : a->edim;
     h->lo = doubles(ev, most);
+    h->special = ARENA_NEW(&ev->scratch, struct special, (size_t)(a->edim > 0 ? a->edim : 1));
     h->hi = doubles(ev, most);
     for (int c = 0; c < V_PARTS; c++) {
         bool ends = c == V_MID || c == V_RAD;

@@ -27,6 +27,7 @@ struct gemm_slot {
     double lo[KB], hi[KB];
     double sum[SUM_COUNT][MB * NB];
     double grid_a[MB], grid_b[NB];     /* common grid of a row, of a column; 0: not exact */
+    bool nan_a[MB], nan_b[NB];         /* has a row, a column an element that is certainly NaN? */
     int64_t int_a[MB], int_b[MB * NB]; /* for integers beyond 8 bits */
     uint64_t int_sum[MB * NB];
 };
@@ -62,11 +63,11 @@ static void mid_rad(double lo, double hi, double *mid, double *rad) {
     }
 }
 
-/* Decode n elements into the parts that are needed; lower `grid[i * step]` to what element i needs.
- */
+/* Decode n elements into the parts that are needed; lower `grid[i * step]` to what element i needs,
+ * and set `nan[i * step]` if it is NaN. */
 static void read_parts(const struct gemm_engine *e, const struct tensor *t, int64_t start,
                        int64_t n, const bool *need, struct gemm_slot *s, double *const *part,
-                       double *grid, int step) {
+                       double *grid, bool *nan, int step) {
     read_doubles(t, start, n, -1, part[PART_VALUE]);
     if (!e->track) return;
     if (need[PART_MAG]) {
@@ -84,6 +85,7 @@ static void read_parts(const struct gemm_engine *e, const struct tensor *t, int6
     for (int64_t i = 0; i < n; i++) {
         double g = lo[i] == hi[i] ? grid_of(lo[i]) : 0;
         if (g < grid[i * step]) grid[i * step] = g;
+        if (isnan(lo[i])) nan[i * step] = true;
     }
     if (!e->loose) return;
     for (int64_t i = 0; i < n; i++) {
@@ -112,7 +114,8 @@ static void pack_b(const struct gemm_engine *e, struct gemm_slot *s, int64_t k0,
         for (int p = 0; p < PART_COUNT; p++) {
             part[p] = s->b[p] + k * NB;
         }
-        read_parts(e, &e->g->b, (k0 + k) * e->n + n0, nn, e->need_b, s, part, s->grid_b, 1);
+        read_parts(e, &e->g->b, (k0 + k) * e->n + n0, nn, e->need_b, s, part, s->grid_b, s->nan_b,
+                   1);
         for (int p = 0; p < PART_COUNT; p++) {
             for (int64_t j = nn; j < NB && e->need_b[p]; j++) {
                 part[p][j] = 0;
@@ -134,7 +137,8 @@ static void add_row(const struct gemm_engine *e, struct gemm_slot *s, int64_t ro
             part[p][k] = 0;
         }
     }
-    read_parts(e, &e->g->a, row * e->k + k0, kn, e->need_a, s, part, &s->grid_a[i], 0);
+    read_parts(e, &e->g->a, row * e->k + k0, kn, e->need_a, s, part, &s->grid_a[i], &s->nan_a[i],
+               0);
     for (int p = 0; p < e->n_passes; p++) {
         const double *a = s->a[e->pass[p].a], *b = s->b[e->pass[p].b];
         double *sum = s->sum[e->pass[p].sum] + i * NB;
@@ -148,9 +152,11 @@ static void float_tile(const struct gemm_engine *e, struct gemm_slot *s, int64_t
                        int64_t n0, int64_t nn) {
     for (int i = 0; i < MB; i++) {
         s->grid_a[i] = INF;
+        s->nan_a[i] = false;
     }
     for (int j = 0; j < NB; j++) {
         s->grid_b[j] = INF;
+        s->nan_b[j] = false;
     }
     for (int64_t k0 = 0; k0 < e->k; k0 += KB) {
         int64_t kn = e->k - k0 < KB ? e->k - k0 : KB;
@@ -184,14 +190,37 @@ static void int_tile(const struct gemm_engine *e, struct gemm_slot *s, int64_t m
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-/* Sums below this cannot overflow f32 without a scale of at least 2^-32. */
-#define MOVED_OVERFLOW 0x1p96
+/* Sums below this cannot overflow without a scale of at least 2^-32 that is taken out of them. */
+static double moved_limit(enum dtype wide) {
+    return wide == DT_F32 ? 0x1p96 : 0x1p992;
+}
+
+static double most_of(enum dtype wide) {
+    return wide == DT_F32 ? 0x1.fffffep127 : 0x1.fffffffffffffp1023;
+}
+
+void special_add(struct special *s, struct iv p) {
+    if (iv_is_nan(p))
+        s->nan = true;
+    else if (p.lo == p.hi && p.lo > 0)
+        s->up = true;
+    else if (p.lo == p.hi)
+        s->down = true;
+    else
+        s->open = true;
+}
+
+struct iv special_range(const struct special *s, enum dtype wide, double abs) {
+    if (s->nan || (s->up && s->down)) return (struct iv){QNAN, QNAN};
+    if (s->open || !(abs < most_of(wide))) return iv_any();
+    return iv_point(s->up ? INF : -INF);
+}
 
 struct iv dot_range(enum dtype wide, double mid, double rad, double abs, double n, double grid) {
     if (isnan(mid) || isnan(abs))
         return isnan(mid) && rad == 0 ? (struct iv){QNAN, QNAN} : iv_any();
     /* finite terms that overflow may meet an infinity of the other sign */
-    bool overflows = abs >= (wide == DT_F32 ? 0x1.fffffep127 : 0x1.fffffffffffffp1023);
+    bool overflows = abs >= most_of(wide);
     if (isinf(mid) && rad == 0) return overflows ? iv_any() : iv_point(mid);
     if (!isfinite(mid) || !isfinite(rad) || !isfinite(abs)) return iv_any();
     if (wide == DT_F32 && grid >= 0x1p-149 && abs <= 0x1p24 * grid && rad == 0)
@@ -224,6 +253,55 @@ static void store_int(const struct gemm_engine *e, int64_t at, int64_t value, do
     if (e->mag) out->store->ch[CH_MAG][at] = iv_mag(r);
 }
 
+/* Value, interval and magnitude of element i of an operand's row or column. */
+static struct iv read_one(const struct tensor *t, int64_t i, double *value, double *mag) {
+    struct iv r;
+    read_doubles(t, i, 1, -1, value);
+    read_doubles(t, i, 1, CH_LO, &r.lo);
+    read_doubles(t, i, 1, CH_HI, &r.hi);
+    read_doubles(t, i, 1, CH_MAG, mag);
+    if (isinf(*mag)) *mag = 0;
+    return r;
+}
+
+/* An element whose sums are not finite, term by term: which of them are certainly infinite or NaN,
+ * and may the others overflow? */
+static struct iv special_sum(const struct gemm_engine *e, int64_t row, int64_t col) {
+    struct special found = {0};
+    double value, abs = 0;
+    bool any = false;
+    for (int64_t k = 0; k < e->k; k++) {
+        double a_mag, b_mag;
+        struct iv x = read_one(&e->g->a, row * e->k + k, &value, &a_mag);
+        struct iv y = read_one(&e->g->b, k * e->n + col, &value, &b_mag);
+        if (e->g->hides && x.lo == 0 && x.hi == 0) continue;
+        struct iv p = iv_mul(x, y);
+        if (isfinite(p.lo) && isfinite(p.hi)) {
+            abs += a_mag * b_mag;
+            continue;
+        }
+        any = true;
+        special_add(&found, e->g->hides && iv_has(x, 0) ? iv_any() : p);
+    }
+    return any ? special_range(&found, e->wide, abs) : iv_any();
+}
+
+/* The interval of an element of the product, before a bias. */
+static struct iv element_range(const struct gemm_engine *e, const struct gemm_slot *s, int64_t i,
+                               int64_t row, int64_t col) {
+    double value = s->sum[SUM_VALUE][i], mag = s->sum[SUM_MAG][i];
+    double mid = e->loose ? s->sum[SUM_MID][i] : value, rad = e->loose ? s->sum[SUM_RAD][i] : 0;
+    /* A plan that applies a scale to the finished sum adds up unscaled terms: they may overflow,
+     * and an infinite scale meets no 0. */
+    bool moved = e->ev->mode != EVAL_EAGER && e->g->moves;
+    if (moved && !(mag < moved_limit(e->wide))) return iv_any();
+    if (!e->g->hides && (s->nan_a[i / NB] || s->nan_b[i % NB])) return (struct iv){QNAN, QNAN};
+    if (e->loose && !(isfinite(mid) && isfinite(rad))) return special_sum(e, row, col);
+    double grid = s->grid_a[i / NB] * s->grid_b[i % NB];
+    if (isnan(grid)) grid = 0; /* 0 * inf: one side is not exact, the other all zeros */
+    return dot_range(e->wide, mid, rad, mag, (double)e->k, grid);
+}
+
 static void store_float(const struct gemm_engine *e, const struct gemm_slot *s, int64_t i,
                         int64_t row, int64_t col) {
     struct tensor *out = e->g->out;
@@ -237,13 +315,7 @@ static void store_float(const struct gemm_engine *e, const struct gemm_slot *s, 
     if (!is_float) v = elem_cast(e->wide, v, out->dtype, false);
     elem_store(out->dtype, out->store->data, at, v);
     if (!e->track) return;
-    double mid = e->loose ? s->sum[SUM_MID][i] : value, rad = e->loose ? s->sum[SUM_RAD][i] : 0;
-    double grid = s->grid_a[i / NB] * s->grid_b[i % NB];
-    if (isnan(grid)) grid = 0; /* 0 * inf: one side is not exact, the other all zeros */
-    struct iv r = dot_range(e->wide, mid, rad, s->sum[SUM_MAG][i], (double)e->k, grid);
-    /* A plan that applies a scale to the finished sum adds up unscaled terms, which may overflow. */
-    bool moved = e->ev->mode != EVAL_EAGER && e->wide == DT_F32;
-    if (moved && !(s->sum[SUM_MAG][i] < MOVED_OVERFLOW)) r = iv_any();
+    struct iv r = element_range(e, s, i, row, col);
     if (has_bias) {
         struct iv b;
         read_doubles(&e->g->bias, col, 1, CH_LO, &b.lo);
@@ -255,17 +327,6 @@ static void store_float(const struct gemm_engine *e, const struct gemm_slot *s, 
     out->store->ch[CH_LO][at] = r.lo;
     out->store->ch[CH_HI][at] = r.hi;
     if (e->mag) out->store->ch[CH_MAG][at] = fmax(s->sum[SUM_MAG][i] + fabs(bias), iv_mag(r));
-}
-
-/* Value, interval and magnitude of element i of an operand's row or column. */
-static struct iv read_one(const struct tensor *t, int64_t i, double *value, double *mag) {
-    struct iv r;
-    read_doubles(t, i, 1, -1, value);
-    read_doubles(t, i, 1, CH_LO, &r.lo);
-    read_doubles(t, i, 1, CH_HI, &r.hi);
-    read_doubles(t, i, 1, CH_MAG, mag);
-    if (isinf(*mag)) *mag = 0;
-    return r;
 }
 
 /* The sums of one element again, if one is not finite, without the terms that a 0 of a hides. What

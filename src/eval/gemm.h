@@ -12,6 +12,7 @@ struct gemm {
     struct tensor *out;
     int64_t at;
     bool hides; /* where a is 0, b does not count, infinite or NaN as it may be */
+    bool moves; /* algebra may take a factor out of an operand, so that other terms are added */
 };
 
 struct gemm_engine;
@@ -26,6 +27,14 @@ enum proem_status gemm_run(struct gemm_engine *engine, const struct gemm *g);
  * dtype, or widened by that rounding where algebra may take out a factor first. */
 enum proem_status contraction_operand(struct ev *ev, value_id v, const struct tensor *t,
                                       struct tensor *out);
+/* What is not finite among the terms of a sum: certain infinities of each sign, certain NaNs, and
+ * terms of which that is not known. */
+struct special {
+    bool nan, up, down, open;
+};
+void special_add(struct special *s, struct iv term);
+/* The sum, when there is such a term, in any order; abs bounds the others' absolute sum. */
+struct iv special_range(const struct special *s, enum dtype wide, double abs);
 /* A dot's interval from its exact mid, radius and absolute sum: n terms, common grid. */
 struct iv dot_range(enum dtype wide, double mid, double rad, double abs, double n, double grid);
 

@@ -62,14 +62,20 @@ static enum proem_status operand(struct ev *ev, value_id v, const struct tensor 
     return contraction_operand(ev, v, &c, out);
 }
 
+/* May algebra take a factor or a term out of one of the operands? */
+static bool moves(const struct ev *ev, const struct node *n) {
+    return ev->splits[n->in[0]] || ev->splits[n->in[1]];
+}
+
 static enum proem_status batches(struct ev *ev, const struct tensor *a, const struct tensor *b,
-                                 const struct tensor *bias, bool hides, struct tensor *out) {
+                                 const struct tensor *bias, bool hides, bool moves,
+                                 struct tensor *out) {
     struct gemm_engine *engine;
     TRY(tensor_new(ev, out));
     TRY(gemm_prepare(ev, a, b, bias, out, &engine));
     int64_t m = a->shape[a->rank - 2], n = b->shape[b->rank - 1];
     int64_t count = m * n != 0 ? out->n / (m * n) : 0;
-    struct gemm g = {.out = out, .hides = hides};
+    struct gemm g = {.out = out, .hides = hides, .moves = moves};
     if (bias != NULL) g.bias = tensor_expand(bias, 1, &n);
     for (int64_t i = 0; i < count; i++) {
         g.a = tensor_tail(a, 2, i);
@@ -107,7 +113,7 @@ enum proem_status eval_matmul(struct ev *ev, const struct node *n, const struct 
     shape_b[rank - 1] = b.shape[b.rank - 1];
     a = tensor_expand(&a, rank, shape_a);
     b = tensor_expand(&b, rank, shape_b);
-    return batches(ev, &a, &b, NULL, n->attrs.flag, out);
+    return batches(ev, &a, &b, NULL, n->attrs.flag, moves(ev, n), out);
 }
 
 /* x [.., K] by w [N, K] transposed, plus b. */
@@ -132,7 +138,7 @@ enum proem_status eval_linear(struct ev *ev, const struct node *n, const struct 
     t.stride[0] = w.stride[1];
     t.stride[1] = w.stride[0];
     bool has_bias = n->n_in > 2 && in[2].store != NULL;
-    return batches(ev, &flat, &t, has_bias ? &in[2] : NULL, false, out);
+    return batches(ev, &flat, &t, has_bias ? &in[2] : NULL, false, moves(ev, n), out);
 }
 
 static enum proem_status read_offsets(struct ev *ev, const struct tensor *t, int64_t rows,
@@ -171,7 +177,11 @@ enum proem_status eval_grouped_matmul(struct ev *ev, const struct node *n, const
     }
     int64_t before = 0;
     for (int64_t e = 0; e < groups; e++) {
-        struct gemm g = {.a = a, .b = tensor_tail(&b, 2, e), .out = out, .at = before * cols};
+        struct gemm g = {.a = a,
+                         .b = tensor_tail(&b, 2, e),
+                         .out = out,
+                         .at = before * cols,
+                         .moves = moves(ev, n)};
         g.a.offset += before * a.stride[0];
         g.a.shape[0] = offset[e] - before;
         g.a.n = g.a.shape[0] * k;

@@ -32,12 +32,18 @@ static void add_floats(struct acc *a, const double *v, int64_t n) {
     }
 }
 
+/* What a term adds to the bound on partial sums. A certain infinity makes the sum one, or NaN
+ * beside the other, in any order: it is the ends' business. */
+static double term_mag(struct iv x) {
+    return x.lo == x.hi && isinf(x.lo) ? 0 : iv_mag(x);
+}
+
 static void add_ranges(struct acc *a, const struct cells *c, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         struct iv x = {c->lo[i], c->hi[i]};
         a->lo += x.lo;
         a->hi += x.hi;
-        a->abs += iv_mag(x);
+        a->abs += term_mag(x);
         double g = x.lo == x.hi ? grid_of(x.lo) : 0;
         if (g < a->grid) a->grid = g;
     }
@@ -358,7 +364,7 @@ static void cumsum_floats(const struct fold *f, int64_t first, const struct row_
         if (!f->track) continue;
         struct iv term = {x->lo[i], x->hi[i]};
         r = (struct iv){r.lo + term.lo, r.hi + term.hi};
-        abs += iv_mag(term);
+        abs += term_mag(term);
         double g = term.lo == term.hi ? grid_of(term.lo) : 0;
         grid = g < grid ? g : grid;
         struct iv y = sum_range(r, f->result, (double)(i + 1), abs, grid);

@@ -292,14 +292,86 @@ static void attention_rows(void **state) {
     fx_free(&f);
 }
 
+enum what { BOUNDED, UP, DOWN, ISNAN, OPEN };
+
+static void expect_kinds(const struct fixture *f, int output, const enum what *want, int n) {
+    const struct eval_result *r = &f->results.at[output];
+    for (int i = 0; i < n; i++) {
+        double v = fx_value(f, output, i);
+        double lo = r->lo != NULL ? r->lo[i] : v, hi = r->hi != NULL ? r->hi[i] : v;
+        enum what is = isnan(lo) && isnan(hi) ? ISNAN
+                       : isinf(lo) && lo < hi ? OPEN
+                       : isinf(lo)            ? (lo > 0 ? UP : DOWN)
+                                              : BOUNDED;
+        if (is != want[i]) fail_msg("output %d[%d]: [%g, %g], value %g", output, i, lo, hi, v);
+        bool same = is == ISNAN ? isnan(v) : is != UP && is != DOWN ? true : isinf(v) && lo == v;
+        assert_true(same);
+    }
+}
+
+/* What is not finite is as certain as IEEE 754 makes it in any order of summation; magnitudes near
+ * the largest value alone leave a sum open, and smaller ones where a plan may take out a factor. */
+static void special_dots(void **state) {
+    (void)state;
+    const double inf = (double)INFINITY, nan = (double)NAN;
+    struct fixture f;
+    fx_parse(&f, "graph g(x: f32[5, 3], y: f32[3, 4], z: f32[5, 3], s: f32[5, 1]) {\n"
+                 "  return matmul(x, y), matmul(x * z, y), matmul(x * s, y), sum(x, axes=[1]) }");
+    FX_INPUT(&f, 0, ((double[]){1, 2, 3, inf, 1, 1, nan, 1, 1, 1e30, 1e30, -1e30, 3e38, 3e38, -1}),
+             5, 3);
+    FX_INPUT(&f, 1, ((double[]){1, inf, 0, 1, 1, -inf, 1, inf, 1, 1, 1, 2}), 3, 4);
+    double tenth[15];
+    for (int i = 0; i < 15; i++)
+        tenth[i] = 0.7;
+    FX_INPUT(&f, 2, tenth, 5, 3);
+    FX_INPUT(&f, 3, tenth, 5, 1);
+    static const enum what exact[] = {BOUNDED, ISNAN, BOUNDED, UP,    UP,      ISNAN,   ISNAN,
+                                      UP,      ISNAN, ISNAN,   ISNAN, ISNAN,   BOUNDED, ISNAN,
+                                      BOUNDED, UP,    OPEN,    ISNAN, BOUNDED, UP};
+    static const enum what sums[] = {BOUNDED, UP, ISNAN, BOUNDED, OPEN};
+    for (int mode = 0; mode < 3; mode++) {
+        f.options.mode = (enum eval_mode)mode;
+        fx_run(&f);
+        expect_kinds(&f, 0, exact, 20);
+        expect_kinds(&f, 1, exact, 20);
+        expect_kinds(&f, 3, sums, 5);
+        if (mode == EVAL_EAGER) expect_kinds(&f, 2, exact, 20);
+        if (mode != EVAL_EAGER) assert_true(isinf(f.results.at[2].lo[12])); /* of 2e30 */
+        fx_expect_inside(&f);
+    }
+    fx_free(&f);
+}
+
+/* Weights of 1/2 (not certain to the last bit) and values that are not finite. */
+static void special_attention(void **state) {
+    (void)state;
+    const double inf = (double)INFINITY, nan = (double)NAN;
+    struct fixture f;
+    fx_parse(&f, "graph g(q: f32[1, 1, 1, 2], k: f32[1, 1, 3, 2], v: f32[1, 1, 3, 5]) {\n"
+                 "  a = attention(q, k, v)\n"
+                 "  b = attention(q, k, v) { mask(b, h, i, j) = j != 1 }\n  return a, b }");
+    FX_INPUT(&f, 0, ((double[]){1, 1}), 1, 1, 1, 2);
+    FX_INPUT(&f, 1, ((double[]){0, 0.1, 0, 0.2, 0.3, 0}), 1, 1, 3, 2);
+    FX_INPUT(&f, 2, ((double[]){1, inf, 1, inf, 3e38, 2, 5, nan, -inf, 3e38, 3, 1, 1, 1, 3e38}), 1,
+             1, 3, 5);
+    static const enum what all[] = {BOUNDED, UP, ISNAN, ISNAN, OPEN};
+    static const enum what some[] = {BOUNDED, UP, BOUNDED, UP, OPEN};
+    fx_run(&f);
+    expect_kinds(&f, 0, all, 5);
+    expect_kinds(&f, 1, some, 5);
+    fx_expect_inside(&f);
+    fx_free(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matmul_shapes),   cmocka_unit_test(integers),
-        cmocka_unit_test(wide_result),     cmocka_unit_test(empty_sizes),
-        cmocka_unit_test(linear_bias),     cmocka_unit_test(grouped),
-        cmocka_unit_test(data_errors),     cmocka_unit_test(attention_plain),
-        cmocka_unit_test(attention_hooks), cmocka_unit_test(threads_and_rows),
-        cmocka_unit_test(attention_rows),
+        cmocka_unit_test(matmul_shapes),     cmocka_unit_test(integers),
+        cmocka_unit_test(wide_result),       cmocka_unit_test(empty_sizes),
+        cmocka_unit_test(linear_bias),       cmocka_unit_test(grouped),
+        cmocka_unit_test(data_errors),       cmocka_unit_test(attention_plain),
+        cmocka_unit_test(attention_hooks),   cmocka_unit_test(threads_and_rows),
+        cmocka_unit_test(attention_rows),    cmocka_unit_test(special_dots),
+        cmocka_unit_test(special_attention),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
