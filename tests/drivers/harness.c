@@ -7,10 +7,12 @@
 #include "harness.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "front/front.h"
+#include "harness_cuda.h"
 
 #define GUARD 256
 
@@ -18,6 +20,8 @@
 
 enum proem_status rig_open(struct rig *r, const struct rig_options *o, struct err *e) {
     *r = (struct rig){.threads = o->threads > 0 ? o->threads : 1};
+    const char *device = getenv("PROEM_TEST_DEVICE");
+    if (device != NULL && strcmp(device, "cuda") == 0) return rig_open_cuda(r, o, e);
     rt_detect(&r->device);
     if (o->arch != NULL && !device_by_name(o->arch, strlen(o->arch), &r->device))
         return err_set(e, PROEM_INVALID, "arch '%s' is not known", o->arch);
@@ -34,6 +38,7 @@ enum proem_status rig_open(struct rig *r, const struct rig_options *o, struct er
 void rig_close(struct rig *r) {
     rt_pool_free(r->pool);
     rt_free(r->rt);
+    proem_context_destroy(r->cuda);
 }
 
 /* ---- tensors --------------------------------------------------------------------------------- */
@@ -368,7 +373,10 @@ void variants_compile(struct rig *r, struct variant **v, int n) {
     int count = 0;
     for (int i = 0; i < n && good != NULL; i++)
         if (v[i]->status == PROEM_OK) good[count++] = v[i];
-    if (good != NULL) compile_range(r, good, count);
+    if (good != NULL && r->cuda != NULL)
+        variants_compile_cuda(r, good, count);
+    else if (good != NULL)
+        compile_range(r, good, count);
     mem_free(&allocator_default, good, (size_t)n + 1, sizeof(struct variant *));
 }
 
@@ -430,8 +438,12 @@ enum proem_status variant_run(struct rig *r, struct variant *v) {
     if (v->status != PROEM_OK) return v->status;
     struct rt_exec *x = NULL;
     v->status = make_outputs(v, &v->err);
-    if (v->status == PROEM_OK) v->status = rt_exec_new(v->program, r->pool, &x, &v->err);
-    if (v->status == PROEM_OK) v->status = run_with(r, v, x, &v->err);
+    if (v->status == PROEM_OK && r->cuda != NULL) {
+        v->status = variant_run_cuda(r, v, &v->err);
+    } else if (v->status == PROEM_OK) {
+        v->status = rt_exec_new(v->program, r->pool, &x, &v->err);
+        if (v->status == PROEM_OK) v->status = run_with(r, v, x, &v->err);
+    }
     rt_exec_free(x);
     for (size_t i = 0; i < v->s->g->outputs.n && v->status == PROEM_OK; i++) {
         if (!guarded_intact(&v->out[i]))
@@ -447,6 +459,7 @@ enum proem_status variant_run(struct rig *r, struct variant *v) {
 void variant_close(struct variant *v) {
     for (size_t i = 0; v->out != NULL && i < v->s->g->outputs.n; i++)
         if (v->out[i].block != NULL) guarded_free(&v->out[i]);
+    proem_program_destroy(v->cuda);
     rt_program_free(v->program);
     rt_module_unref(v->module);
     *v = (struct variant){0};

@@ -18,6 +18,7 @@ struct rig {
     struct rt_pool *pool;
     struct device_desc device;
     int threads;
+    proem_context *cuda; /* with PROEM_TEST_DEVICE=cuda: instead of rt and pool */
 };
 
 struct rig_options {
@@ -85,6 +86,7 @@ struct variant {
     struct gen_joint joint;
     struct rt_module *module;
     struct rt_program *program;
+    struct proem_program *cuda; /* on a GPU, instead of module and program */
     struct guarded *out;
 };
 enum proem_status variant_plan(struct variant *v, struct subject *s, enum precision prec,
