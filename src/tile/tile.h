@@ -29,6 +29,7 @@ struct tile_cuda {
     int threads;                   /* of a block */
     int shared;                    /* bytes of dynamic shared memory of a block */
     int a_lanes, b_lanes, c_lanes; /* lanes that hooks of operands and results are called with */
+    int pack_lanes;                /* elements that x_raw and x_pack make at once */
 };
 
 struct tile {

@@ -27,7 +27,8 @@ struct tile tile_matmul_cuda(const struct tile_problem *p, const struct device_d
                                 .threads = 256,
                                 .a_lanes = 4,
                                 .b_lanes = 4,
-                                .c_lanes = 4};
+                                .c_lanes = 4,
+                                .pack_lanes = 4};
     t.seconds = model(p, &t, d);
     return t;
 }

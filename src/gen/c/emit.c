@@ -6,6 +6,7 @@
  */
 #include "gen/c/emit_internal.h"
 #include "gen/c/packs.h"
+#include "gen/cuda/staged.h"
 
 #include <string.h>
 
@@ -319,6 +320,10 @@ void emit_begin(struct emit *e, int stage, struct str *body) {
     memset(e->have, 0, e->n_fns * sizeof *e->have);
 }
 
+void emit_operands(struct emit *e, fn_id f) {
+    emit_deps(e, f, need, e);
+}
+
 const char *emit_value(struct emit *e, fn_id f) {
     need(e, f);
     return emit_ref(e, f);
@@ -360,6 +365,12 @@ static void define_load(struct emit *e, fn_id f, const struct fn_node *n) {
                    number(e, f), dtype_name(n->dtype), pack);
         packs_index(e, e->packs, pack, e->body);
         str_add(e->body, ");\n");
+        return;
+    }
+    int leaf = staged_of(e->staged, f);
+    if (leaf >= 0) {
+        str_printf(e->body, "    const %s v%u = %s(raw%d);\n", lane_name(n->dtype), number(e, f),
+                   emit_access(e, "unpack", n->dtype), leaf);
         return;
     }
     struct lanes l = emit_lanes(e, emit_offset(e, n->tensor, n->rank, n->idx));

@@ -31,9 +31,10 @@ struct emit {
     const int *slot;    /* pk_args.buf index by value, -1 */
     bool cuda; /* CUDA C (gen/cuda/prelude): functions and structures are templates over PK_W */
     int W;
-    sx q;                      /* stands for vec / W when lanes are looked at one by one */
-    struct str *out;           /* where whole functions go */
-    const struct packs *packs; /* constants laid out once that this hook reads, or NULL */
+    sx q;                        /* stands for vec / W when lanes are looked at one by one */
+    struct str *out;             /* where whole functions go */
+    const struct packs *packs;   /* constants laid out once that this hook reads, or NULL */
+    const struct staged *staged; /* CUDA: loads whose bytes the function is handed, or NULL */
     /* the hook at hand */
     const char *hook; /* a, b0, c, .. */
     sx vec, inner;
@@ -77,6 +78,8 @@ void emit_stage(struct emit *e, int stage, struct str *body);
 /* Begin a function body of a stage; then emit_value gives the text of a root's lanes. */
 void emit_begin(struct emit *e, int stage, struct str *body);
 const char *emit_value(struct emit *e, fn_id f);
+/* Define what f is computed from, after emit_begin, and not f itself. */
+void emit_operands(struct emit *e, fn_id f);
 /* Store statements of a result, after emit_begin. */
 void emit_store(struct emit *e, const struct kernel_store *st);
 /* A structure of the kernel as a type: struct P_NAME, in CUDA P_NAME<PK_W>. */

@@ -85,8 +85,8 @@ static void row_init(struct emit *e, const char *params, const char *missing) {
 }
 
 /* static inline LANE P_NAME(PARAMS): the lanes of f. */
-static void value_function(struct emit *e, const char *name, fn_id f, const char *lane,
-                           const char *params, const char *missing) {
+void hooks_value(struct emit *e, const char *name, fn_id f, const char *lane, const char *params,
+                 const char *missing) {
     struct str body;
     begin(e, STAGE_VALUE, &body);
     const char *v = emit_value(e, f);
@@ -128,7 +128,7 @@ static int store_roots(const struct kernel *k, fn_id *roots, int max) {
  * -------------------------------------------------------------------------------------- */
 
 /* Lanes that accumulate: products of unsigned integers wrap alike, so they use signed lanes. */
-static const char *acc_lane(enum dtype d) {
+const char *hooks_acc_lane(enum dtype d) {
     return lane_name(d == DT_U64 ? DT_I64 : d == DT_U32 ? DT_I32 : d);
 }
 
@@ -164,12 +164,11 @@ static void operand_hook(struct emit *e, const char *hook, fn_id f, sx outer, co
              TEXT(e, "%sk", missing));
     if (group > 0) group_hook(e, hook, o, missing);
     const char *q = group > 0 ? TEXT(e, "const %s *q, ", emit_hook_type(e, "group")) : "";
-    value_function(e, TEXT(e, "%s_value", hook), f, acc_lane(e->k->acc),
-                   TEXT(e,
-                        "const struct pk_args *g, const %s *r, %spk_i64 z, pk_i64 %s, pk_i64 k, "
-                        "int cnt",
-                        emit_hook_type(e, "row"), q, o),
-                   missing);
+    const char *params =
+        TEXT(e, "const struct pk_args *g, const %s *r, %spk_i64 z, pk_i64 %s, pk_i64 k, int cnt",
+             emit_hook_type(e, "row"), q, o);
+    hooks_value(e, TEXT(e, "%s_value", hook), f, hooks_acc_lane(e->k->acc), params, missing);
+    if (e->cuda) cuda_staged(e, f, outer, o, params, missing);
     e->group = 0;
     e->packs = packs;
 }
@@ -195,38 +194,29 @@ static struct operand operand_of(struct emit *e, const char *hook, fn_id f, bool
     struct operand op = {hook, f, is_a ? k->m : k->n, is_a ? "m" : "n", false, 0};
     bool packed = e->packs != NULL && strcmp(hook, "a") != 0;
     op.along_k = !packed && along_k(e, f, op.outer);
-    op.group = emit_group_size(e, f, k->k, op.along_k ? e->W : 1);
+    int unit = op.along_k ? e->W : 1;
+    if (e->cuda && op.along_k && k->tile.cuda.pack_lanes > unit) unit = k->tile.cuda.pack_lanes;
+    op.group = emit_group_size(e, f, k->k, unit);
     return op;
-}
-
-static void cuda_matmul_constants(struct emit *e, const struct operand *a, const struct operand *b,
-                                  int n_b) {
-    static const char *const names[] = {"B0", "B1", "B2", "B3"};
-    const struct kernel *k = e->k;
-    define(e, "MM_ACC_S",
-           scalar_name(k->acc == DT_U64   ? DT_I64
-                       : k->acc == DT_U32 ? DT_I32
-                                          : k->acc));
-    define_int(e, "MM_NB", n_b);
-    define_int(e, "MM_C_W", k->tile.cuda.c_lanes);
-    cuda_operand(e, "A", a->f, a->along_k, a->group, k->tile.cuda.a_lanes);
-    for (int i = 0; i < n_b; i++)
-        cuda_operand(e, names[i], b[i].f, b[i].along_k, b[i].group, k->tile.cuda.b_lanes);
-    const struct node *anchor = graph_node(e->g, k->anchor);
-    if (anchor->op == OP_MATMUL && anchor->attrs.flag) define_int(e, "MM_HIDES", 1);
 }
 
 static void matmul_constants(struct emit *e, bool rows, const struct operand *a,
                              const struct operand *b, int n_b) {
     if (e->cuda) {
-        cuda_matmul_constants(e, a, b, n_b);
+        const struct node *anchor = graph_node(e->g, e->k->anchor);
+        cuda_product(e, n_b);
+        cuda_operand(e, "A", a->f, a->along_k, a->group, e->k->tile.cuda.a_lanes);
+        for (int i = 0; i < n_b; i++)
+            cuda_operand(e, cuda_operand_name(b[i].hook), b[i].f, b[i].along_k, b[i].group,
+                         e->k->tile.cuda.b_lanes);
+        if (anchor->op == OP_MATMUL && anchor->attrs.flag) define_int(e, "MM_HIDES", 1);
         return;
     }
     const struct kernel *k = e->k;
     const struct tile *t = &k->tile;
-    define(e, "MM_ACC", acc_lane(k->acc));
+    define(e, "MM_ACC", hooks_acc_lane(k->acc));
     define(e, "MM_ACC_S", scalar_name(k->acc == DT_U64 ? DT_I64 : k->acc));
-    define(e, "MM_SUFFIX", acc_lane(k->acc));
+    define(e, "MM_SUFFIX", hooks_acc_lane(k->acc));
     define_int(e, "MM_NB", n_b);
     define_int(e, "MM_A_AXIS", a->along_k);
     if (a->group > 0) define_int(e, "MM_A_GROUP", a->group);
@@ -271,7 +261,7 @@ static void matmul_store(struct emit *e) {
                "cnt",
                emit_hook_type(e, "row"), swap ? "n" : "m", swap ? "m" : "n");
     for (int i = 0; i < k->n_b; i++)
-        str_printf(&params, ", %s acc%d", acc_lane(k->acc), i);
+        str_printf(&params, ", %s acc%d", hooks_acc_lane(k->acc), i);
     store_function(e, "c_store", emit_part(e, &params), "k", false);
     sx row = swap ? k->n : k->m;
     if (!e->cuda && fetch_needed(e, row, along))
@@ -617,9 +607,8 @@ static void write_reduction(struct emit *e) {
 /* A function without a row: (g, z, COORD, cnt). */
 static void plain_function(struct emit *e, const char *name, fn_id f, const char *lane,
                            const char *coord, const char *missing) {
-    value_function(e, name, f, lane,
-                   TEXT(e, "const struct pk_args *g, pk_i64 z, pk_i64 %s, int cnt", coord),
-                   missing);
+    hooks_value(e, name, f, lane,
+                TEXT(e, "const struct pk_args *g, pk_i64 z, pk_i64 %s, int cnt", coord), missing);
 }
 
 static void write_scatter(struct emit *e) {
@@ -705,8 +694,8 @@ static void check_loop(struct emit *e, const struct plan_check *c, int number) {
         struct str test;
         str_init(&test, e->out->alloc);
         check_test(e, c, &test);
-        value_function(e, name, c->f, lane_name(fn_get(e->fns, c->f)->dtype),
-                       "const struct pk_args *g, pk_i64 n, int cnt", "zmk");
+        hooks_value(e, name, c->f, lane_name(fn_get(e->fns, c->f)->dtype),
+                    "const struct pk_args *g, pk_i64 n, int cnt", "zmk");
         cuda_check(e, c, number, emit_part(e, &test));
         str_free(&test);
         e->k = old;

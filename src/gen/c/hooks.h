@@ -10,6 +10,12 @@
  * for the template of few rows, of a kernel that has both. */
 enum proem_status hooks_write(struct emit *e, bool few_rows, const char **template_file,
                               struct err *err);
+/* A function P_NAME(PARAMS) of the hook at hand: the lanes of f; coordinates that the parameters do
+ * not have are named in `missing`. */
+void hooks_value(struct emit *e, const char *name, fn_id f, const char *lane, const char *params,
+                 const char *missing);
+/* The lanes that accumulate a product. */
+const char *hooks_acc_lane(enum dtype d);
 /* Do vectors of a reduction run along k, not along its rows? */
 bool hooks_reduction_along(struct emit *e);
 /* The check function, named <prefix>_check, if the kernel has checks. */

@@ -5,6 +5,8 @@
 #include "gen/cuda/hooks.h"
 
 #include "gen/c/emit_internal.h"
+#include "gen/c/hooks.h"
+#include "gen/cuda/staged.h"
 
 /* The name of a dtype in a device's templates. */
 static const char *cuda_dtype(enum dtype d) {
@@ -23,10 +25,53 @@ static const char *cuda_dtype(enum dtype d) {
     }
 }
 
+const char *cuda_operand_name(const char *hook) {
+    static const char *const names[] = {"B0", "B1", "B2", "B3"};
+    return hook[0] == 'a' ? "A" : names[hook[1] - '0'];
+}
+
 void cuda_operand(struct emit *e, const char *name, fn_id f, bool along_k, int group, int lanes) {
     str_printf(e->out, "#define MM_%s_AXIS %d\n#define MM_%s_W %d\n#define MM_%s_DTYPE %s\n", name,
-               along_k, name, lanes, name, cuda_dtype(fn_get(e->fns, f)->dtype));
-    if (group > 0) str_printf(e->out, "#define MM_%s_GROUP %d\n", name, group);
+               along_k, name, lanes, name, cuda_dtype(fn_get(e->fns, staged_source(e, f))->dtype));
+    str_printf(e->out, "#define MM_%s_GROUP %d\n", name, group);
+}
+
+void cuda_product(struct emit *e, int n_b) {
+    enum dtype acc = e->k->acc;
+    acc = acc == DT_U64 ? DT_I64 : acc == DT_U32 ? DT_I32 : acc;
+    str_printf(e->out, "#define MM_ACC_S %s\n#define MM_NB %d\n#define MM_C_W %d\n",
+               scalar_name(acc), n_b, e->k->tile.cuda.c_lanes);
+}
+
+static const char *or_empty(const char *t) {
+    return t != NULL ? t : "";
+}
+#define TEXT(e, ...) or_empty(arena_printf((e)->arena, __VA_ARGS__))
+
+/* A device's operand from registers: leaves, lanes, and lanes as bits of the operand's dtype. */
+void cuda_staged(struct emit *e, fn_id f, sx outer, const char *o, const char *params,
+                 const char *missing) {
+    const char *hook = e->hook;
+    enum dtype d = fn_get(e->fns, staged_source(e, f))->dtype;
+    struct staged s;
+    staged_find(e, f, e->vec, &s);
+    staged_constants(e, cuda_operand_name(hook), &s, outer);
+    if (s.n == 0) return;
+    staged_leaves(e, &s, o, missing);
+    int lanes = e->W;
+    e->W = e->k->tile.cuda.pack_lanes;
+    params = TEXT(e, "%s%s", params, staged_params(e, &s));
+    e->staged = &s;
+    hooks_value(e, TEXT(e, "%s_raw", hook), f, hooks_acc_lane(e->k->acc), params, missing);
+    e->staged = NULL;
+    e->W = lanes;
+    str_printf(
+        e->out,
+        "PK_I pk_bits<(PK_W * %d + 31) / 32> %s_%s_pack(%s)\n{\n    pk_bits<(PK_W * %d + 31) / "
+        "32> b;\n    pk_pack_value<pk_dt_%s, PK_W>(%s_%s_raw<PK_W>(g, r, %sz, %s, k, cnt%s), "
+        "b.x);\n    return b;\n}\n\n",
+        dtype_bits(d), e->prefix, hook, params, dtype_bits(d), dtype_name(d), e->prefix, hook,
+        e->group > 0 ? "q, " : "", o, staged_args(e, &s));
 }
 
 struct narrowest {

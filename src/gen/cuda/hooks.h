@@ -9,6 +9,13 @@
 /* The constants of operand `name` (A, B0 ..) of a product: its fn, whether lanes run along k, the
  * size of its groups (0: none), its lanes. */
 void cuda_operand(struct emit *e, const char *name, fn_id f, bool along_k, int group, int lanes);
+/* What is common to all operands of a product. */
+void cuda_product(struct emit *e, int n_b);
+/* The staged form of the hook at hand (staged.h), whose value function has these parameters. */
+void cuda_staged(struct emit *e, fn_id f, sx outer, const char *o, const char *params,
+                 const char *missing);
+/* "A" for hook a, "B0" for b0 ..: what its constants are named by. */
+const char *cuda_operand_name(const char *hook);
 /* Elements of a thread of a pointwise kernel. */
 int cuda_pointwise_lanes(struct emit *e);
 /* The launch that tests a condition on data: `test` over x, last and bound. P_check<i>_value, the

@@ -107,6 +107,21 @@ PK_D void pk_pack_pairs(const pk_lanes<typename D::scalar, W> &v, unsigned *w) {
     }
 }
 
+/* Elements as bits of their dtype; lanes of integers of an operand hold values of it. */
+template <int N> struct pk_bits {
+    unsigned x[N];
+};
+template <class D, class T, int W> struct pk_packs {
+    static __device__ __forceinline__ void to(const pk_lanes<T, W> &v, unsigned *w) {
+        pk_lanes<typename D::scalar, W> t;
+        PK_EACH(W) t.x[l] = (typename D::scalar)v.x[l];
+        pk_pack_pairs<D, W>(t, w);
+    }
+};
+template <class D, int W, class T> PK_D void pk_pack_value(const pk_lanes<T, W> &v, unsigned *w) {
+    pk_packs<D, T, W>::to(v, w);
+}
+
 /* ---- single elements ---------------------------------------------------------------------------- */
 
 template <class D> PK_D typename D::scalar pk_lds(const void *base, pk_i64 i) {

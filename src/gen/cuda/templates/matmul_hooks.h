@@ -23,32 +23,32 @@
         const MM(x##_group)<W> q = MM(x##_group_init)<W>(g, r, z, o, k, cnt);                      \
         return MM(x##_value)<W>(g, r, &q, z, o, k, cnt);                                           \
     }
-#ifdef MM_A_GROUP
+#if MM_A_GROUP
 MM_WITH_GROUP(a)
 #else
 MM_WITHOUT_GROUP(a)
 #endif
-#ifdef MM_B0_GROUP
+#if MM_B0_GROUP
 MM_WITH_GROUP(b0)
 #else
 MM_WITHOUT_GROUP(b0)
 #endif
 #if MM_NB > 1
-#ifdef MM_B1_GROUP
+#if MM_B1_GROUP
 MM_WITH_GROUP(b1)
 #else
 MM_WITHOUT_GROUP(b1)
 #endif
 #endif
 #if MM_NB > 2
-#ifdef MM_B2_GROUP
+#if MM_B2_GROUP
 MM_WITH_GROUP(b2)
 #else
 MM_WITHOUT_GROUP(b2)
 #endif
 #endif
 #if MM_NB > 3
-#ifdef MM_B3_GROUP
+#if MM_B3_GROUP
 MM_WITH_GROUP(b3)
 #else
 MM_WITHOUT_GROUP(b3)

@@ -13,7 +13,7 @@
  *   #define MM_ACC_S float           what accumulates
  *   #define MM_NB 1                right operands, 1..4
  *   #define MM_A_AXIS 1            lanes of a run along k (1) or along m (0); MM_B0_AXIS: k or n
- *   #define MM_A_GROUP 32          defined if there is a structure for a group along k
+ *   #define MM_A_GROUP 32          is there a structure for so many k? 0: none
  *   #define MM_HIDES 1             where a is 0, b0 may be infinite or NaN and the product is 0
  *                                  nevertheless; 2: where b0 is 0, a
  *   struct MM(shape) { pk_i64 Z, M, N, K; };  MM(get_shape)(g)
