@@ -46,7 +46,7 @@ static inline int processor_has(const char *feature) {
     return 1;
 }
 
-/* Memory whose end is the start of a page without access. */
+/* Memory whose end is the start of a page without access; before its start zeros that must stay. */
 struct area {
     void *map, *at;
     size_t bytes, size;
@@ -67,6 +67,10 @@ static inline struct area area_new(pk_i64 size, pk_i64 align) {
 }
 
 static inline void area_free(struct area *a) {
+    const char *p = (char *)a->map + sysconf(_SC_PAGESIZE);
+    for (; a->size > 0 && p < (char *)a->at; p++) {
+        if (*p != 0) fail_msg("something was written before an area's start");
+    }
     munmap(a->map, a->bytes);
 }
 
