@@ -2,6 +2,7 @@
 #   make            build/proem and the libraries       make install   PREFIX=/usr/local DESTDIR=
 #   make deps       install missing Debian packages     make check     build all, run the tests
 #   make test-graphs N=5000 SEED=1      random graphs   make test-benchdnn FILE=.. SHRINK=1
+#   make test-cuda, bench-cuda          on a GPU; make gpu-bundle builds for a machine without packages
 #   make check-asan, check-tsan                         make fuzz      SECONDS=60 for each target
 #   make demo       a layer of a real model: plan, check, times
 #   make lint       layers, format, clang-tidy          make format    rewrite in the project's style
@@ -52,6 +53,20 @@ test-graphs: deps
 test-benchdnn: deps
 	@cmake --preset dev >/dev/null && cmake --build --preset dev -j $(JOBS) --target benchdnn >/dev/null
 	@build/dev/tests/benchdnn FILE=$(FILE) $(if $(N),N=$(N)) $(if $(SHRINK),SHRINK=$(SHRINK)) SEED=$(SEED) JOBS=$(JOBS)
+
+.PHONY: gpu-bundle test-cuda bench-cuda
+# build/gpu, made here or brought along, has all that a machine with a GPU needs.
+gpu-bundle: deps
+	@tools/gpu-bundle.sh build/gpu
+
+build/gpu/proem:
+	@$(MAKE) --no-print-directory gpu-bundle
+
+test-cuda: build/gpu/proem
+	@N=$(N) SEED=$(SEED) FILE=$(FILE) tools/test-cuda.sh build/gpu
+
+bench-cuda: build/gpu/proem
+	@python3 bench/gpu.py --lib build/gpu/libproem.so $(BENCH)
 
 layers:
 	@tools/check-layers.sh
