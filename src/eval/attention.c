@@ -31,10 +31,11 @@ struct att {
     int64_t heads, groups, rows, keys, dim, edim;
     double scale;
     const struct hook *hooks;
-    bool track, loose_qk, v_exact, hides;
-    struct head *head;       /* a slot */
-    struct att_batch *batch; /* a slot */
-    struct ev *sub;          /* a slot: an evaluation of its own for hooks */
+    bool track, loose_qk, v_exact;
+    bool qk_moves, qk_opens, v_moves, v_opens; /* as in struct gemm */
+    struct head *head;                         /* a slot */
+    struct att_batch *batch;                   /* a slot */
+    struct ev *sub;                            /* a slot: an evaluation of its own for hooks */
     struct err *sub_err;
     enum proem_status *status;
 };
@@ -130,6 +131,8 @@ static struct iv score_range(const struct att *a, const struct head *h, int64_t 
     double mid = a->loose_qk ? h->s[V_MID][j] : h->s[V_VALUE][j];
     double rad = a->loose_qk ? h->s[V_RAD][j] : 0;
     enum dtype wide = wide_of(a->q.dtype);
+    bool finite = isfinite(mid) && isfinite(rad) && isfinite(h->s[V_VALUE][j]);
+    if (a->qk_moves && (a->qk_opens || !finite)) return iv_any();
     struct iv r = dot_range(wide, mid, rad, h->s[V_MAG][j], (double)a->dim, 0);
     return iv_grow(iv_mul(r, iv_point(a->scale)), 4 * unit_of(wide), 0x1p-149);
 }
@@ -194,7 +197,7 @@ static void enter_product(const struct att *a, struct att_batch *t, int64_t i) {
 static void add_special(const struct att *a, struct head *h, const struct att_batch *t, int64_t i,
                         double mid, double rad) {
     struct iv p = {t->plo[i], t->phi[i]};
-    bool hidden = a->hides && iv_has(p, 0), finite = isfinite(mid) && isfinite(rad);
+    bool hidden = iv_has(p, 0), finite = isfinite(mid) && isfinite(rad);
     for (int64_t e = 0; e < a->edim; e++) {
         int64_t at = t->j[i] * a->edim + e;
         double vm = a->v_exact ? h->v[V_VALUE][at] : h->v[V_MID][at];
@@ -218,10 +221,9 @@ static void weighted_sum(const struct att *a, struct head *h, const struct att_b
     if (a->track) memset(h->special, 0, (size_t)a->edim * sizeof *h->special);
     for (int64_t i = begin; i < end; i++) {
         int64_t at = t->j[i] * a->edim;
-        /* Beside a mask a weight of 0 hides the value, however it came about. */
-        if (!a->hides || t->p[i] != 0)
-            add_scaled(h->o[V_VALUE], h->v[V_VALUE] + at, t->p[i], a->edim);
-        if (!a->track || (a->hides && t->plo[i] == 0 && t->phi[i] == 0)) continue;
+        /* A weight of 0 hides the value, however it came about. */
+        if (t->p[i] != 0) add_scaled(h->o[V_VALUE], h->v[V_VALUE] + at, t->p[i], a->edim);
+        if (!a->track || (t->plo[i] == 0 && t->phi[i] == 0)) continue;
         double mid, rad;
         split_parts(&t->plo[i], &t->phi[i], 1, &mid, &rad);
         if (h->v_special || !isfinite(mid) || !isfinite(rad)) {
@@ -240,10 +242,13 @@ static void weighted_sum(const struct att *a, struct head *h, const struct att_b
 
 /* Element e of a row that sees n keys. Before the division by their sum, which is at most n, the
  * weights are that much larger. */
-static struct iv sum_range(const struct head *h, enum dtype wide, int64_t e, double n) {
+static struct iv sum_range(const struct att *a, const struct head *h, enum dtype wide, int64_t e,
+                           double n) {
     const struct special *s = &h->special[e];
     double mag = h->o[V_MAG][e];
-    if (s->nan || s->up || s->down || s->open) return special_range(s, wide, mag * n);
+    bool special = s->nan || s->up || s->down || s->open;
+    if (a->v_moves && (a->v_opens || special)) return iv_any();
+    if (special) return special_range(s, wide, mag * n);
     if (mag * n >= (wide == DT_F32 ? 0x1p127 : 0x1p1023)) return iv_any();
     return dot_range(wide, h->o[V_MID][e], h->o[V_RAD][e], mag, 2 * n + 16, 0);
 }
@@ -263,7 +268,7 @@ static void finish_row(const struct att *a, struct head *h, struct att_batch *t,
     for (int64_t e = 0; e < a->edim; e++) {
         struct iv range = iv_point(0);
         if (!blank && a->track) {
-            range = sum_range(h, wide, e, n);
+            range = sum_range(a, h, wide, e, n);
         }
         store_value(a, &a->out[0], at * a->edim + e, blank ? 0 : h->o[V_VALUE][e],
                     open ? iv_any() : range);
@@ -459,8 +464,14 @@ enum proem_status eval_attention(struct ev *ev, const struct node *n, const stru
     a.edim = a.v.shape[3];
     a.scale = n->attrs.has_param ? n->attrs.param[0] : 1 / sqrt((double)a.dim);
     a.hooks = n->hooks != NULL ? n->hooks : none;
-    a.hides = a.hooks[HOOK_MASK].body != NULL;
     a.track = ev->track;
+    bool algebra = ev->track && ev->mode != EVAL_EAGER;
+    enum dtype wide = wide_of(in[0].dtype);
+    a.qk_moves = algebra && (ev->splits[n->in[0]] || ev->splits[n->in[1]]);
+    a.qk_opens = a.qk_moves && cores_overflow(ev, n, in, wide, (double)a.dim);
+    a.v_moves = algebra && ev->splits[n->in[2]];
+    double core = a.v_moves ? core_of(ev, n->in[2], &in[2]) : 0;
+    a.v_opens = !(core * (double)a.keys < (wide == DT_F64 ? 0x1p1023 : 0x1p127));
     a.loose_qk = ev->track && (!tensor_exact(&a.q) || !tensor_exact(&a.k));
     a.v_exact = tensor_exact(&a.v);
     for (int k = 0; k < n->n_out; k++) {

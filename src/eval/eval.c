@@ -110,6 +110,7 @@ static enum proem_status prepare(struct run *r, const struct dims_binding *b, st
     bool *splits = ARENA_NEW(&r->plan, bool, n);
     bool *want_mag = ARENA_NEW(&r->plan, bool, n);
     bool *reach = ARENA_NEW(&r->plan, bool, n);
+    r->ev.cores = ARENA_NEW(&r->plan, double, n);
     if (!arena_ok(&r->plan)) return err_nomem(e);
     find_last_uses(r);
     if (r->ev.track && r->ev.mode != EVAL_EAGER) plan_algebra(r->g, splits, want_mag, reach);
@@ -270,7 +271,9 @@ static enum proem_status evaluate(struct run *r, const struct node *n) {
     TRY(gather_operands(r, n, &whole, in, names));
     ev->in_name = names;
     ev->n_names = n->n_in;
-    return fn(ev, own->all ? n : &two, in, out);
+    TRY(fn(ev, own->all ? n : &two, in, out));
+    cores_note(ev, n, in, out);
+    return PROEM_OK;
 }
 
 static void drop_value(struct run *r, value_id v) {

@@ -329,6 +329,7 @@ enum proem_status eval_bitcast(struct ev *ev, const struct node *n, const struct
     bool is_float = dtype_is_float(out->dtype);
     int64_t min = 0, max = 1;
     if (!is_float && out->dtype != DT_BOOL) dtype_int_range(out->dtype, &min, &max);
+    double most = out->dtype == DT_U64 ? 0x1p64 : (double)max;
     for (int64_t i = 0; i < out->n; i++) {
         int64_t first = i * to / from, last = ((i + 1) * to - 1) / from;
         double v;
@@ -337,7 +338,7 @@ enum proem_status eval_bitcast(struct ev *ev, const struct node *n, const struct
         for (int64_t k = first; k <= last; k++) {
             struct iv a = {c.store->ch[CH_LO][k], c.store->ch[CH_HI][k]};
             if (iv_is_point(a)) continue;
-            r = is_float ? iv_any() : (struct iv){(double)min, (double)max};
+            r = is_float ? iv_any() : (struct iv){(double)min, most};
         }
         out->store->ch[CH_LO][i] = r.lo;
         out->store->ch[CH_HI][i] = r.hi;

@@ -190,11 +190,6 @@ static void int_tile(const struct gemm_engine *e, struct gemm_slot *s, int64_t m
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-/* Sums below this cannot overflow without a scale of at least 2^-32 that is taken out of them. */
-static double moved_limit(enum dtype wide) {
-    return wide == DT_F32 ? 0x1p96 : 0x1p992;
-}
-
 static double most_of(enum dtype wide) {
     return wide == DT_F32 ? 0x1.fffffep127 : 0x1.fffffffffffffp1023;
 }
@@ -294,7 +289,8 @@ static struct iv element_range(const struct gemm_engine *e, const struct gemm_sl
     /* A plan that applies a scale to the finished sum adds up unscaled terms: they may overflow,
      * and an infinite scale meets no 0. */
     bool moved = e->ev->mode != EVAL_EAGER && e->g->moves;
-    if (moved && !(mag < moved_limit(e->wide))) return iv_any();
+    bool finite = isfinite(value) && isfinite(mid) && isfinite(rad);
+    if (moved && (e->g->opens || !finite)) return iv_any();
     if (!e->g->hides && (s->nan_a[i / NB] || s->nan_b[i % NB])) return (struct iv){QNAN, QNAN};
     if (e->loose && !(isfinite(mid) && isfinite(rad))) return special_sum(e, row, col);
     double grid = s->grid_a[i / NB] * s->grid_b[i % NB];

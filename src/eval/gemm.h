@@ -13,6 +13,7 @@ struct gemm {
     int64_t at;
     bool hides; /* where a is 0, b does not count, infinite or NaN as it may be */
     bool moves; /* algebra may take a factor out of an operand, so that other terms are added */
+    bool opens; /* which may overflow */
 };
 
 struct gemm_engine;

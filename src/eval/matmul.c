@@ -62,20 +62,26 @@ static enum proem_status operand(struct ev *ev, value_id v, const struct tensor 
     return contraction_operand(ev, v, &c, out);
 }
 
-/* May algebra take a factor or a term out of one of the operands? */
-static bool moves(const struct ev *ev, const struct node *n) {
-    return ev->splits[n->in[0]] || ev->splits[n->in[1]];
+/* May algebra take a factor or a term out of an operand, and may what is left overflow? */
+static void set_moves(const struct ev *ev, const struct node *n, const struct tensor *in,
+                      struct gemm *g) {
+    g->moves = ev->splits[n->in[0]] || ev->splits[n->in[1]];
+    if (!g->moves || !ev->track) return;
+    bool wide = in[0].dtype == DT_F64 || in[1].dtype == DT_F64;
+    double terms = (double)in[0].shape[in[0].rank - 1];
+    g->opens = cores_overflow(ev, n, in, wide ? DT_F64 : DT_F32, terms);
 }
 
-static enum proem_status batches(struct ev *ev, const struct tensor *a, const struct tensor *b,
-                                 const struct tensor *bias, bool hides, bool moves,
-                                 struct tensor *out) {
+static enum proem_status batches(struct ev *ev, const struct node *node, const struct tensor *in,
+                                 const struct tensor *a, const struct tensor *b,
+                                 const struct tensor *bias, struct tensor *out) {
     struct gemm_engine *engine;
     TRY(tensor_new(ev, out));
     TRY(gemm_prepare(ev, a, b, bias, out, &engine));
     int64_t m = a->shape[a->rank - 2], n = b->shape[b->rank - 1];
     int64_t count = m * n != 0 ? out->n / (m * n) : 0;
-    struct gemm g = {.out = out, .hides = hides, .moves = moves};
+    struct gemm g = {.out = out, .hides = node->op == OP_MATMUL && node->attrs.flag};
+    set_moves(ev, node, in, &g);
     if (bias != NULL) g.bias = tensor_expand(bias, 1, &n);
     for (int64_t i = 0; i < count; i++) {
         g.a = tensor_tail(a, 2, i);
@@ -113,7 +119,7 @@ enum proem_status eval_matmul(struct ev *ev, const struct node *n, const struct 
     shape_b[rank - 1] = b.shape[b.rank - 1];
     a = tensor_expand(&a, rank, shape_a);
     b = tensor_expand(&b, rank, shape_b);
-    return batches(ev, &a, &b, NULL, n->attrs.flag, moves(ev, n), out);
+    return batches(ev, n, in, &a, &b, NULL, out);
 }
 
 /* x [.., K] by w [N, K] transposed, plus b. */
@@ -138,7 +144,7 @@ enum proem_status eval_linear(struct ev *ev, const struct node *n, const struct 
     t.stride[0] = w.stride[1];
     t.stride[1] = w.stride[0];
     bool has_bias = n->n_in > 2 && in[2].store != NULL;
-    return batches(ev, &flat, &t, has_bias ? &in[2] : NULL, false, moves(ev, n), out);
+    return batches(ev, n, in, &flat, &t, has_bias ? &in[2] : NULL, out);
 }
 
 static enum proem_status read_offsets(struct ev *ev, const struct tensor *t, int64_t rows,
@@ -176,12 +182,12 @@ enum proem_status eval_grouped_matmul(struct ev *ev, const struct node *n, const
             memset(out->store->ch[c], 0, (size_t)out->n * sizeof(double));
     }
     int64_t before = 0;
+    struct gemm g = {.out = out};
+    set_moves(ev, n, in, &g);
     for (int64_t e = 0; e < groups; e++) {
-        struct gemm g = {.a = a,
-                         .b = tensor_tail(&b, 2, e),
-                         .out = out,
-                         .at = before * cols,
-                         .moves = moves(ev, n)};
+        g.a = a;
+        g.b = tensor_tail(&b, 2, e);
+        g.at = before * cols;
         g.a.offset += before * a.stride[0];
         g.a.shape[0] = offset[e] - before;
         g.a.n = g.a.shape[0] * k;

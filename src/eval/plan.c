@@ -281,5 +281,6 @@ void plan_algebra(const struct graph *g, bool *splits, bool *want_mag, bool *rea
     }
     for (size_t v = 1; v < g->values.n; v++) {
         want_mag[v] = want_mag[v] && reach[v];
+        splits[v] = splits[v] && reach[v];
     }
 }

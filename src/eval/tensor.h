@@ -62,6 +62,7 @@ struct ev {
     struct store *made;         /* stores made by the running operator */
     bool *want_mag;             /* per value: a contraction's algebra may see its terms */
     bool *splits;               /* per value: algebra may move a factor or term out of it */
+    double *cores;              /* per value that splits: cores.c */
     const char *const *in_name; /* names of the running operator's operands, for data errors */
     int n_names;
     const int64_t *pair_i, *pair_j; /* in a hook: the pairs that are evaluated, of head pair_h */
@@ -232,5 +233,16 @@ enum proem_status plan_rows(const struct graph *g, const struct dims_binding *b,
                             const struct eval_options *o, struct need *need, struct err *e);
 /* Fill splits and want_mag, see struct ev; all three are false at first, one entry a value. */
 void plan_algebra(const struct graph *g, bool *splits, bool *want_mag, bool *reach);
+
+/* ---- cores.c --------------------------------------------------------------------------------- */
+
+/* After a node: bounds for its results, in ev->cores. */
+void cores_note(struct ev *ev, const struct node *n, const struct tensor *in,
+                const struct tensor *out);
+/* A bound on the finite magnitudes of what may enter a product in place of v's elements. */
+double core_of(const struct ev *ev, value_id v, const struct tensor *t);
+/* May a sum of so many products of operands 0 and 1 overflow with what may stand in for them? */
+bool cores_overflow(const struct ev *ev, const struct node *n, const struct tensor *in,
+                    enum dtype wide, double terms);
 
 #endif

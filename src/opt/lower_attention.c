@@ -143,7 +143,7 @@ value_id lower_attention(struct lower *l, const struct node *n, const value_id *
     }
     p = lw_to(l, p, lw_val(l, in[2])->dtype);
     value_id p5 = lw_reshape(l, p, 5, (sx[]){h.B, h.G, h.R, h.S, h.L});
-    value_id o = lw_matmul_hides(l, p5, lw_unsqueeze(l, in[2], 2), d, mask != 0);
+    value_id o = lw_matmul_hides(l, p5, lw_unsqueeze(l, in[2], 2), d, true);
     if (n->n_out > 1) {
         enum dtype to = graph_value(l->src, n->out + 1)->dtype;
         *lse = lw_to(l, lw_reshape(l, log_sum, 3, (sx[]){h.B, h.H, h.S}), to);

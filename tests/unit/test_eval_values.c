@@ -82,6 +82,13 @@ static void casts(void **state) {
     }
     fx_free(&f);
 
+    /* the bits of what is not certain: anything, above 2^63 too */
+    fx_parse(&f, "graph g(x: f64[2]) { return bitcast(-exp(x), u64), bitcast(-exp(x), i64) }");
+    FX_INPUT(&f, 0, ((double[]){0.5, 2}), 2);
+    fx_run(&f);
+    fx_expect_inside(&f);
+    fx_free(&f);
+
     fx_parse(&f, "graph g(x: i32[2]) { return bitcast(x, f32), bitcast(x, u8) }");
     FX_INPUT(&f, 0, ((double[]){1065353216, 256}), 2);
     fx_run(&f);

@@ -291,6 +291,18 @@ static const struct report special[] = {
      .sub = "8",
      .in = {{"m", "list 0; 32 32 -inf", NULL}},
      .want = {{"y", "keep; 32 32 0", NULL}}},
+    {.id = "V5", /* nor what v has there */
+     .text = added_mask,
+     .sub = "8",
+     .in = {{"m", "list -inf 0 0 0 0 0 0 -inf", NULL},
+            {"v", "list 2; 0 8 nan; 56 8 -inf", NULL},
+            {"q", "list 0", NULL}},
+     .want = {{"y", "list 2", NULL}}},
+    {.id = "V5",
+     .text = added_mask,
+     .sub = "8",
+     .in = {{"m", "list -inf", NULL}, {"v", "list nan inf", NULL}},
+     .want = {{"y", "list 0", NULL}}},
     {.id = "V6",
      .text = "graph v6(a: f32[8, 8], b: f32[8, 8]) {\n"
              "  y = matmul(a, b)\n"
