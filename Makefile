@@ -2,6 +2,7 @@
 #   make            build/proem and the libraries       make install   PREFIX=/usr/local DESTDIR=
 #   make deps       install missing Debian packages     make check     build all, run the tests
 #   make test-graphs N=5000 SEED=1      random graphs   make test-benchdnn FILE=.. SHRINK=1
+#   make test-cuda-compile              kernels for GPUs through NVRTC; needs no GPU  ARCH=sm_90a
 #   make test-cuda, bench-cuda          on a GPU; make gpu-bundle builds for a machine without packages
 #   make check-asan, check-tsan                         make fuzz      SECONDS=60 for each target
 #   make demo       a layer of a real model: plan, check, times
@@ -13,7 +14,7 @@ PREFIX ?= /usr/local
 SECONDS ?= 60
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all test-graphs test-benchdnn deps demo check check-asan check-tsan fuzz lint layers format format-check install bench clean
+.PHONY: all test-graphs test-benchdnn test-cuda-compile deps demo check check-asan check-tsan fuzz lint layers format format-check install bench clean
 
 all: build/CMakeCache.txt
 	@cmake --build build -j $(JOBS)
@@ -53,6 +54,13 @@ test-graphs: deps
 test-benchdnn: deps
 	@cmake --preset dev >/dev/null && cmake --build --preset dev -j $(JOBS) --target benchdnn >/dev/null
 	@build/dev/tests/benchdnn FILE=$(FILE) $(if $(N),N=$(N)) $(if $(SHRINK),SHRINK=$(SHRINK)) SEED=$(SEED) JOBS=$(JOBS)
+
+ARCH ?= sm_80,sm_90a,sm_100a
+NVRTC ?=
+
+test-cuda-compile: deps
+	@cmake --preset dev >/dev/null && cmake --build --preset dev -j $(JOBS) --target cuda_compile >/dev/null
+	@build/dev/tests/cuda_compile ARCH=$(ARCH) $(if $(NVRTC),NVRTC=$(NVRTC)) JOBS=$(JOBS)
 
 .PHONY: gpu-bundle test-cuda bench-cuda
 # build/gpu, made here or brought along, has all that a machine with a GPU needs.

@@ -544,11 +544,13 @@ static void reduction_row(struct emit *e) {
 
 bool hooks_reduction_along(struct emit *e) {
     const struct kernel *k = e->k;
-    int cost_k = 0, cost_z = 0;
+    int cost_k = 0, cost_z = 0, lanes = e->W;
+    if (e->cuda) e->W = 4; /* whatever hook was written before */
     for (int i = 0; i < k->n_pass; i++) {
         cost_k += emit_axis_cost(e, k->pass[i].f, k->k);
         cost_z += emit_axis_cost(e, k->pass[i].f, k->z);
     }
+    e->W = lanes;
     return cost_k <= cost_z;
 }
 

@@ -6,6 +6,7 @@
 
 #include "gen/c/emit_internal.h"
 #include "gen/c/hooks.h"
+#include "gen/cuda/packed.h"
 #include "gen/cuda/staged.h"
 
 /* The name of a dtype in a device's templates. */
@@ -48,6 +49,32 @@ static const char *or_empty(const char *t) {
 }
 #define TEXT(e, ...) or_empty(arena_printf((e)->arena, __VA_ARGS__))
 
+/* P_x_pack: bits of the operand's dtype, in packed arithmetic where that is exact. */
+static void pack_function(struct emit *e, fn_id f, const struct staged *s, enum dtype d,
+                          const char *params, const char *args, const char *missing) {
+    struct str body;
+    str_init(&body, e->out->alloc);
+    emit_begin(e, STAGE_VALUE, &body);
+    bool packed = packed_write(e, staged_source(e, f), s);
+    str_printf(
+        e->out,
+        "PK_I pk_bits<(PK_W * %d + 31) / 32> %s_%s_pack(%s)\n{\n    const pk_i64 %s = 0;\n    "
+        "(void)g, (void)r, (void)z, (void)m, (void)n, (void)k, (void)cnt;\n    "
+        "pk_bits<(PK_W * %d + 31) / 32> b;\n",
+        dtype_bits(d), e->prefix, e->hook, params, missing, dtype_bits(d));
+    if (packed)
+        str_printf(
+            e->out,
+            "    if constexpr (PK_W %% 2 == 0) {\n    unsigned *const h = b.x;\n%s    return "
+            "b;\n    }\n",
+            emit_part(e, &body));
+    str_printf(e->out,
+               "    pk_pack_value<pk_dt_%s, PK_W>(%s_%s_raw<PK_W>(g, r, %s), b.x);\n    return "
+               "b;\n}\n\n",
+               dtype_name(d), e->prefix, e->hook, args);
+    str_free(&body);
+}
+
 /* A device's operand from registers: leaves, lanes, and lanes as bits of the operand's dtype. */
 void cuda_staged(struct emit *e, fn_id f, sx outer, const char *o, const char *params,
                  const char *missing) {
@@ -65,13 +92,9 @@ void cuda_staged(struct emit *e, fn_id f, sx outer, const char *o, const char *p
     hooks_value(e, TEXT(e, "%s_raw", hook), f, hooks_acc_lane(e->k->acc), params, missing);
     e->staged = NULL;
     e->W = lanes;
-    str_printf(
-        e->out,
-        "PK_I pk_bits<(PK_W * %d + 31) / 32> %s_%s_pack(%s)\n{\n    pk_bits<(PK_W * %d + 31) / "
-        "32> b;\n    pk_pack_value<pk_dt_%s, PK_W>(%s_%s_raw<PK_W>(g, r, %sz, %s, k, cnt%s), "
-        "b.x);\n    return b;\n}\n\n",
-        dtype_bits(d), e->prefix, hook, params, dtype_bits(d), dtype_name(d), e->prefix, hook,
-        e->group > 0 ? "q, " : "", o, staged_args(e, &s));
+    pack_function(e, f, &s, d, params,
+                  TEXT(e, "%sz, %s, k, cnt%s", e->group > 0 ? "q, " : "", o, staged_args(e, &s)),
+                  missing);
 }
 
 struct narrowest {

@@ -88,6 +88,7 @@ static void write_prelude(const struct families *u, struct str *out) {
     add_file("lanes.h", out);
     add_file("numbers.h", out);
     add_file("access.h", out);
+    add_file("packed.h", out);
     add_file("basic.h", out);
     add_file("shared_open.h", out);
     const char *p = unit_prelude_files("all", 3);

@@ -192,11 +192,11 @@ PK_D unsigned pk_code_bf16(float x) {
 }
 PK_D unsigned pk_code_f8e4m3fn(float x) {
     int c = pk_encode1(x, 3, 7, 0x7e, 0x7f), s = (int)(pk_bits_of(x) >> 24) & 0x80;
-    return (unsigned)(c | s | (x != x ? 0x7f : 0));
+    return (unsigned)((x != x ? 0x7f : c) | s);
 }
 PK_D unsigned pk_code_f8e5m2(float x) {
     int c = pk_encode1(x, 2, 15, 0x7b, 0x7c), s = (int)(pk_bits_of(x) >> 24) & 0x80;
-    return (unsigned)(c | s | (x != x ? 0x7f : 0));
+    return (unsigned)((x != x ? 0x7f : c) | s);
 }
 PK_D unsigned pk_code_f4e2m1fn(float x) {
     int c = pk_encode1(x, 1, 1, 7, 7), s = (int)(pk_bits_of(x) >> 28) & 8;
