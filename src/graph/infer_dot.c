@@ -190,6 +190,26 @@ static bool scale_fits(const struct infer *x, const struct value *v, const struc
     return true;
 }
 
+/* The axis with its blocks: how many scales belong there. */
+static enum proem_status wrong_blocks(const struct infer *x) {
+    const struct attrs *a = x->a;
+    sx have = infer_in(x, 1)->dims[a->axis], dim = infer_in(x, 0)->dims[a->axis];
+    const char *want = label_dim(x->g, sx_ceil_div(x->g->sx, dim, sx_const(x->g->sx, a->block)));
+    return infer_fail(x,
+                      "scale %s has %s along axis %d, but %s in blocks of %lld needs %s (the last "
+                      "may be short); give it %s, or change `block`",
+                      label(x->g, x->in[1]), label_dim(x->g, have), a->axis, label(x->g, x->in[0]),
+                      (long long)a->block, want, want);
+}
+
+static bool blocks_fit(const struct infer *x) {
+    const struct value *v = infer_in(x, 0), *s = infer_in(x, 1);
+    int axis = x->a->axis;
+    if (x->a->block <= 0 || s->rank != v->rank || v->rank == 0) return true;
+    sx want = sx_ceil_div(x->g->sx, v->dims[axis], sx_const(x->g->sx, x->a->block));
+    return dims_same(x->g, s->dims[axis], want) || exact_blocks(x, axis);
+}
+
 static enum proem_status check_scale(const struct infer *x) {
     const struct value *v = infer_in(x, 0), *s = infer_in(x, 1), *z = infer_in(x, 2);
     struct attrs *a = x->a;
@@ -201,6 +221,7 @@ static enum proem_status check_scale(const struct infer *x) {
     if (!dtype_is_float(s->dtype))
         return infer_fail(x, "scale %s must be a float or e8m0 tensor; cast it",
                           label(x->g, x->in[1]));
+    if (!blocks_fit(x)) return wrong_blocks(x);
     if (!scale_fits(x, v, s))
         return infer_fail(x,
                           "scale %s does not fit %s: it is a scalar%s, or has the rank of %s "

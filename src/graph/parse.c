@@ -291,7 +291,7 @@ static enum proem_status parse_param(struct parser *p) {
     const char *source = NULL;
     bool is_const = is_word(peek(p), "const");
     uint32_t old;
-    const struct token *t;
+    const struct token *t = NULL;
     if (is_const) p->pos++;
     TRY(expect_name(p, "a parameter `name: dtype[dims]`", &t));
     if (names_get(&p->names, t->text, t->n, &old))

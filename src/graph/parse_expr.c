@@ -41,7 +41,7 @@ enum proem_status parse_number(struct parser *p, enum dtype *d, union scalar *v)
         *d = DT_BOOL;
         v->i = is_word(t, "true");
     } else if (t->kind == TOK_INT) {
-        uint64_t u;
+        uint64_t u = 0;
         TRY(parse_digits(p, t, &u));
         *d = u > (uint64_t)INT64_MAX && !negative ? DT_U64 : DT_I64;
         if (negative && u > (uint64_t)INT64_MAX + 1)
@@ -92,7 +92,7 @@ static enum proem_status dim_factor(struct parser *p, sx *out) {
         return expect(p, ')', "in a dim");
     }
     if (t->kind == TOK_INT) {
-        uint64_t u;
+        uint64_t u = 0;
         TRY(parse_digits(p, t, &u));
         if (u > (uint64_t)INT64_MAX) return fail_at(p, t, "%s is too large for a dim", t->text);
         *out = sx_const(p->g->sx, (int64_t)u);

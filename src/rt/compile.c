@@ -18,6 +18,7 @@
 #define OUTPUT_CAP      ((size_t)64 * 1024)
 #define VERSION_TIMEOUT 20000
 
+/* -Wno-psabi: notes on passing wide vectors, which -w leaves. */
 static const char *const base_flags[] = {"-O2",
                                          "-std=gnu11",
                                          "-ffp-contract=off",
@@ -26,6 +27,7 @@ static const char *const base_flags[] = {"-O2",
                                          "-fwrapv",
                                          "-fPIC",
                                          "-w",
+                                         "-Wno-psabi",
                                          "-pipe",
                                          "-shared",
                                          "-nostartfiles"};
