@@ -13,6 +13,19 @@
  * the word around it, so that kernels may spread such results over threads.
  */
 
+/* What a template is told of an operand. */
+#define PK_OTHER 0
+#define PK_BF16  1
+#define PK_F16   2
+#define PK_E4M3  3
+#define PK_E5M2  4
+#define PK_F32   5
+#define PK_I8    6
+#define PK_U8    7
+#define PK_F64   8
+#define PK_I32   9
+#define PK_I64   10
+
 #define PK_DTYPE(D, S, B)                                                                          \
     struct pk_dt_##D {                                                                             \
         typedef S scalar;                                                                          \
@@ -53,8 +66,7 @@ PK_DTYPE(u2, unsigned, 2)
 
 /* ---- words and lanes --------------------------------------------------------------------------- */
 
-template <class D, int W>
-PK_D pk_lanes<typename D::scalar, W> pk_unpack(const unsigned *w) {
+template <class D, int W> PK_D pk_lanes<typename D::scalar, W> pk_unpack(const unsigned *w) {
     pk_lanes<typename D::scalar, W> r;
     if constexpr (D::bits == 64) {
         PK_EACH(W) r.x[l] = pk_cast_bits<typename D::scalar>((pk_u64)w[2 * l + 1] << 32 | w[2 * l]);
@@ -67,8 +79,7 @@ PK_D pk_lanes<typename D::scalar, W> pk_unpack(const unsigned *w) {
     }
     return r;
 }
-template <class D, int W>
-PK_D void pk_pack(const pk_lanes<typename D::scalar, W> &v, unsigned *w) {
+template <class D, int W> PK_D void pk_pack(const pk_lanes<typename D::scalar, W> &v, unsigned *w) {
     if constexpr (D::bits == 64) {
         PK_EACH(W) {
             const pk_u64 c = pk_cast_bits<pk_u64>(v.x[l]);
@@ -92,7 +103,7 @@ template <class D> struct pk_pairs {
         enum { known = 1 };                                                                        \
         static __device__ __forceinline__ unsigned of(float lo, float hi) {                        \
             unsigned w;                                                                            \
-            asm("cvt.rn." #D "x2.f32 %0, %1, %2;" : "=r"(w) : "f"(hi), "f"(lo));                    \
+            asm("cvt.rn." #D "x2.f32 %0, %1, %2;" : "=r"(w) : "f"(hi), "f"(lo));                   \
             return w;                                                                              \
         }                                                                                          \
     };
@@ -108,9 +119,7 @@ PK_D void pk_pack_pairs(const pk_lanes<typename D::scalar, W> &v, unsigned *w) {
 }
 
 /* Elements as bits of their dtype; lanes of integers of an operand hold values of it. */
-template <int N> struct pk_bits {
-    unsigned x[N];
-};
+template <int N> struct pk_bits { unsigned x[N]; };
 template <class D, class T, int W> struct pk_packs {
     static __device__ __forceinline__ void to(const pk_lanes<T, W> &v, unsigned *w) {
         pk_lanes<typename D::scalar, W> t;
