@@ -23,14 +23,18 @@ struct fake_cuda {
     long calls;
     long fail_at; /* the call that fails, counted from 0; -1: none */
     int fail_with;
-    long live;      /* allocations, modules, streams, events, graphs, retained contexts */
-    long depth;     /* contexts pushed and not popped, of all threads */
-    long strays;    /* accesses outside of allocations, calls without a context */
-    int devices;    /* how many there are; 1 */
-    int version;    /* 12080 */
-    int cc;         /* 90 */
-    long syncs;     /* waits for a stream or the context */
-    long maps;      /* tensor maps encoded */
+    long live;   /* allocations, modules, streams, events, graphs, retained contexts */
+    long depth;  /* contexts pushed and not popped, of all threads */
+    long strays; /* accesses outside of allocations, calls without a context */
+    int devices; /* how many there are; 1 */
+    int version; /* 12080 */
+    int cc;      /* 90 */
+    long syncs;  /* waits for a stream or the context */
+    long maps;   /* tensor maps encoded */
+    /* A kernel whose name holds "check" reports this failure through the pointer that is word number
+     * fault_word of its argument block; 0: none does. */
+    int fault_word;
+    int64_t fault_index, fault_value, fault_bound;
     int n_launches; /* those that ran, the first FAKE_LAUNCHES kept */
     struct fake_launch launches[FAKE_LAUNCHES];
 };
@@ -39,6 +43,7 @@ struct fake_nvrtc {
     long calls, fail_at;
     long live;     /* programs */
     long compiled; /* successful compiles */
+    int spills;    /* every unit does */
 };
 
 /* Exported by the shared objects under these names. */

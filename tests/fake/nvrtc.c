@@ -76,7 +76,7 @@ EXPORT nvrtc_result nvrtcCompileProgram(nvrtc_program p, int n, const char *cons
                       "ptxas info    : Used 40 registers, used 1 barriers, 380 bytes cmem[0]\n";
     if (strstr(p->text, "#error") != NULL)
         log = "f.cu(3): warning #1: odd\nf.cu(7): error: expected a \";\"\n1 error detected\n";
-    else if (strstr(p->text, "@spill") != NULL)
+    else if (strstr(p->text, "@spill") != NULL || control.spills != 0)
         log = "ptxas info    : Function properties for f\n"
               "    64 bytes stack frame, 24 bytes spill stores, 16 bytes spill loads\n"
               "ptxas info    : Used 255 registers, used 1 barriers\n";
