@@ -214,10 +214,21 @@ static void warn_reordered(const struct proem_program *p) {
     }
 }
 
+/* A kernel that the GPU's compiler calls slow. `explain` lists it with the other fallbacks. */
+static void warn_slow(const struct session *s, const struct proem_program *p) {
+    if (s->o->command == CMD_EXPLAIN) return;
+    for (size_t i = 0; i < p->fallbacks.n; i++) {
+        const struct fallback *f = &p->fallbacks.at[i];
+        if (strncmp(f->what, "kernel ", 7) == 0)
+            fprintf(stderr, "proem: %s: %s\n", f->what, f->why);
+    }
+}
+
 static enum proem_status dump(void *user, struct proem_program *p, enum pass_id pass,
                               struct err *e) {
     struct session *s = user;
     if (pass == PASS_TUNE) warn_reordered(p);
+    if (pass == PASS_COMPILE) warn_slow(s, p);
     if (s->o->dump_dir == NULL && !is_asked(s->o, pass_table()[pass].name)) return PROEM_OK;
     if (s->o->dump_dir != NULL) TRY(make_dir(&s->arena, s->o->dump_dir, e));
     for (int i = 0; i < pass_parts(p, pass); i++)

@@ -67,11 +67,13 @@ enum proem_status cuda_compile(struct proem_program *p, struct err *e) {
     TRY(context_cuda(p->c, &cuda, e));
     TRY(rt_cuda_compile(cuda, &p->opt.target, p->n_units, s, b, e));
     p->cubins = b;
-    for (int i = 0; i < p->n_units && p->opt.strict; i++) {
+    for (int i = 0; i < p->n_units; i++) {
         const struct rt_cubin_report *r = rt_cubin_report(b[i]);
-        if (is_slow(r))
-            return err_set(e, PROEM_UNSUPPORTED, "kernel %s compiles to slow code: %s (--strict)",
-                           s[i].name, r->first);
+        if (!is_slow(r)) continue;
+        struct fallback f = {arena_printf(&p->arena, "kernel %s", s[i].name),
+                             arena_printf(&p->arena, "it compiles to slow code: %s", r->first)};
+        if (!VEC_PUSH(&p->arena, &p->fallbacks, f) || !arena_ok(&p->arena)) return err_nomem(e);
+        if (p->opt.strict) return err_set(e, PROEM_UNSUPPORTED, "%s: %s (--strict)", f.what, f.why);
     }
     return PROEM_OK;
 }

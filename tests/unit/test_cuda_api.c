@@ -296,6 +296,7 @@ static void test_strict(void **state) {
     nvrtc->spills = 1;
     assert_int_equal(try_compile(c, NULL, false), PROEM_OK);
     assert_int_equal(try_compile(c, NULL, true), PROEM_UNSUPPORTED);
+    has(proem_error_text(c, NULL, NULL), "compiles to slow code:");
     has(proem_error_text(c, NULL, NULL), "24 bytes spill stores");
     proem_context_destroy(c);
 }
