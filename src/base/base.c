@@ -136,6 +136,10 @@ bool vec_grow(struct arena *a, void *at_ptr, size_t n, size_t *cap, size_t elem)
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
+#undef err_set /* macros for the analyzer (base.h) */
+#undef err_set_at
+#undef err_nomem
+
 void err_clear(struct err *e) {
     *e = (struct err){.status = PROEM_OK};
 }

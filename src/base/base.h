@@ -97,6 +97,13 @@ enum proem_status err_set(struct err *e, enum proem_status s, const char *format
 enum proem_status err_set_at(struct err *e, enum proem_status s, int line, int col,
                              const char *format, ...) PRINTF_LIKE(5, 6);
 enum proem_status err_nomem(struct err *e);
+#ifdef __clang_analyzer__
+/* It looks at one file at a time, so it has to be told that these return the status they are given;
+ * else it follows paths on which a function has failed and its caller goes on. */
+#define err_set(e, s, ...)               ((void)err_set(e, s, __VA_ARGS__), (s))
+#define err_set_at(e, s, line, col, ...) ((void)err_set_at(e, s, line, col, __VA_ARGS__), (s))
+#define err_nomem(e)                     ((void)err_nomem(e), PROEM_NOMEM)
+#endif
 const char *status_text(enum proem_status s);
 int status_exit(enum proem_status s);
 

@@ -22,7 +22,7 @@ struct sets {
 };
 
 static int64_t bytes_of(const struct proem_execution *x) {
-    int64_t sum = 0;
+    int64_t sum = 1; /* a graph without tensors is divided by as well */
     for (size_t i = 0; i < x->n_in + x->n_out; i++)
         sum += x->bytes[i] > 0 ? x->bytes[i] : 1;
     return sum;
@@ -79,9 +79,10 @@ static void free_sets(struct rt_cuda *cuda, struct sets *s) {
 
 enum proem_status bench_cuda(struct session *s, struct bound_run *r, struct bench_series *out,
                              int n, struct err *e) {
-    struct rt_cuda *cuda;
+    struct rt_cuda *cuda = NULL;
     struct rt_cuda_trial trials[2] = {{0}, {0}};
     struct sets sets[2] = {{0}, {0}};
+    if (n > (int)COUNT_OF(sets)) n = COUNT_OF(sets);
     enum proem_status status = context_cuda(s->c, &cuda, e);
     for (int k = 0; k < n && status == PROEM_OK; k++) {
         status = bound_run_once(&r[k], e); /* with checks of the data */

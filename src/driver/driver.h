@@ -191,8 +191,8 @@ void tuned_print(const struct kernel *k, struct str *out);
 /* Buffers, launches, checks (driver/link.c). */
 enum proem_status program_link(struct proem_program *p, struct err *e);
 /* What a failed check means, in words (driver/fault.c). step: of the program. shape: of the checked
- * value, from its dims under sym. */
-enum proem_status fault_message(struct proem_program *p, const struct dims_binding *sym,
+ * value, from its dims under sizes. */
+enum proem_status fault_message(struct proem_program *p, const struct dims_binding *sizes,
                                 const struct rt_fault *f, struct err *e);
 
 /* ---- runs ------------------------------------------------------------------------------------ */
