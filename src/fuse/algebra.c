@@ -6,14 +6,22 @@
  *
  * Legal only in `boundary`, and only where the sum is not empty (an empty one is 0 whatever the
  * factor). What is left of the operand enters the product in the operand's own dtype.
+ *
+ * The same for factors that change with k from group to group only (a block's scale), for templates
+ * that add up groups apart:
+ *     sum_k b(n, k) * s(n, k / G) * a(m, k)  =  sum_j s(n, j) * sum_{k in group j} b(n, k) * a(m, k)
  */
+#include "fuse/algebra.h"
+
 #include "fuse/sched.h"
 
 #define MAX_FACTORS 16
 
 struct factors {
     struct fn_pool *p;
+    struct sx_pool *sp;
     sx k;
+    sx at, rest; /* a place in a group, k = G * group + rest; 0: no groups */
     enum dtype compute;
     int n_keep, n_move;
     fn_id keep[MAX_FACTORS], move[MAX_FACTORS];
@@ -30,9 +38,41 @@ static void move_out(struct factors *s, fn_id f, bool divide) {
     s->move[s->n_move++] = f;
 }
 
+struct steady_walk {
+    struct factors *s;
+    bool steady;
+};
+
+static void steady_index(struct steady_walk *w, sx x) {
+    struct factors *s = w->s;
+    if (!w->steady || !sx_depends(s->p, x, s->k)) return;
+    w->steady = sx_has(s->sp, x, s->k); /* else it depends through a look-up */
+    sx in_group = sx_subst(s->sp, x, &s->k, &s->at, 1);
+    if (in_group == 0 || sx_depends(s->p, in_group, s->rest)) w->steady = false;
+}
+
+static void steady_visit(void *user, fn_id f) {
+    struct steady_walk *w = user;
+    const struct fn_node *n = fn_get(w->s->p, f);
+    for (int i = 0; i < n->rank; i++)
+        steady_index(w, n->idx[i]);
+    if (n->kind == FN_INDEX || n->kind == FN_SELECT) steady_index(w, n->e);
+    if (n->kind != FN_SELECT) return;
+    steady_index(w, n->lo);
+    steady_index(w, n->hi);
+}
+
+/* Is f the same for all k, or for all k of a group? */
+static bool is_steady(struct factors *s, fn_id f) {
+    if (!fn_depends(s->p, f, s->k)) return true;
+    struct steady_walk w = {s, s->at != 0};
+    if (w.steady) fn_walk(s->p, f, steady_visit, &w);
+    return w.steady;
+}
+
 static void split(struct factors *s, fn_id f) {
     const struct fn_node *n = fn_get(s->p, f);
-    if (!fn_depends(s->p, f, s->k)) {
+    if (is_steady(s, f)) {
         move_out(s, f, false);
         return;
     }
@@ -45,7 +85,7 @@ static void split(struct factors *s, fn_id f) {
         fn_id a = n->arg[0], b = n->arg[1];
         split(s, a);
         split(s, b);
-    } else if (product && n->op == OP_DIV && !fn_depends(s->p, n->arg[1], s->k)) {
+    } else if (product && n->op == OP_DIV && is_steady(s, n->arg[1])) {
         fn_id a = n->arg[0];
         move_out(s, n->arg[1], true);
         split(s, a);
@@ -60,20 +100,27 @@ static fn_id times(struct factors *s, enum op op, fn_id a, fn_id b) {
     return fn_op(s->p, op, s->compute, s->compute, 2, (fn_id[]){a, b}, NULL);
 }
 
+/* What is left of an operand, as it enters the product. */
+static fn_id kept(struct factors *f, enum dtype own) {
+    fn_id rest = f->keep[0];
+    for (int i = 1; i < f->n_keep; i++)
+        rest = times(f, OP_MUL, rest, f->keep[i]);
+    return fn_convert(f->p, fn_round(f->p, fn_convert(f->p, rest, own)), f->compute);
+}
+
+static fn_id scaled(struct factors *f, fn_id r) {
+    for (int i = 0; i < f->n_move; i++)
+        r = times(f, f->divide[i] ? OP_DIV : OP_MUL, r, f->move[i]);
+    return r;
+}
+
 /* Take factors out of one operand; its fn is replaced and the result's scaled. */
 static bool move_factors(struct sched *s, struct kernel *k, fn_id *operand, enum dtype own,
                          fn_id *result) {
-    struct factors f = {.p = s->plan->fns, .k = k->k, .compute = k->acc};
+    struct factors f = {.p = s->plan->fns, .sp = s->sp, .k = k->k, .compute = k->acc};
     split(&f, *operand);
     if (f.n_move == 0 || f.n_keep == 0 || f.full) return false;
-    fn_id rest = f.keep[0];
-    for (int i = 1; i < f.n_keep; i++)
-        rest = times(&f, OP_MUL, rest, f.keep[i]);
-    rest = fn_convert(f.p, fn_round(f.p, fn_convert(f.p, rest, own)), k->acc);
-    fn_id r = *result;
-    for (int i = 0; i < f.n_move; i++) {
-        r = times(&f, f.divide[i] ? OP_DIV : OP_MUL, r, f.move[i]);
-    }
+    fn_id rest = kept(&f, own), r = scaled(&f, *result);
     if (rest == 0 || r == 0) return false;
     *operand = rest;
     *result = r;
@@ -99,4 +146,26 @@ void sched_algebra(struct sched *s, struct cluster *c, fn_id *result) {
     if (worth_it(s, k, k->b[0]))
         k->moved[1] = move_factors(s, k, &k->b[0], graph_value(s->g, n->in[1])->dtype, &r);
     if (k->moved[0] || k->moved[1]) *result = r;
+}
+
+bool algebra_group_factor(struct plan *p, const struct kernel *k, fn_id operand, enum dtype own,
+                          int64_t length, fn_id *rest, fn_id *factor) {
+    struct sx_pool *sp = p->low.graph->sx;
+    if (p->prec != PREC_BOUNDARY || !dtype_is_float(k->acc)) return false;
+    struct factors f = {.p = p->fns, .sp = sp, .k = k->k, .compute = k->acc};
+    f.rest = sx_var(sp, "rest", sx_const(sp, length));
+    f.at = sx_add(sp, sx_mul(sp, sx_var(sp, "group", 0), sx_const(sp, length)), f.rest);
+    split(&f, operand);
+    if (f.n_move == 0 || f.n_keep == 0 || f.full) return false;
+    *rest = kept(&f, own);
+    int first = 0;
+    while (first < f.n_move && f.divide[first])
+        first++;
+    fn_id r = first < f.n_move ? f.move[first] : fn_const(f.p, DT_F32, (union scalar){.f = 1});
+    if (first < f.n_move) {
+        f.move[first] = f.move[--f.n_move];
+        f.divide[first] = f.divide[f.n_move];
+    }
+    *factor = scaled(&f, fn_convert(f.p, r, k->acc));
+    return *rest != 0 && *factor != 0;
 }

@@ -57,6 +57,42 @@ static int64_t const_or_unknown(const struct sched *s, sx e) {
     return sx_is_const(s->sp, e, &v) ? v : -1;
 }
 
+struct narrow_walk {
+    struct sched *s;
+    sx outer, k;
+    bool any, no;
+};
+
+static bool is_const_param(const struct graph *g, value_id v) {
+    for (size_t i = 0; i < g->params.n; i++) {
+        if (g->params.at[i].value == v) return g->params.at[i].is_const;
+    }
+    return false;
+}
+
+static void narrow_visit(void *user, fn_id f) {
+    struct narrow_walk *w = user;
+    struct fn_pool *p = w->s->plan->fns;
+    const struct fn_node *n = fn_get(p, f);
+    bool outer = false, k = false;
+    if (n->kind == FN_SELECT) w->no = true;
+    if (n->kind != FN_LOAD) return;
+    for (int i = 0; i < n->rank; i++) {
+        outer = outer || sx_depends(p, n->idx[i], w->outer);
+        k = k || sx_depends(p, n->idx[i], w->k);
+    }
+    if (!outer || !k) return;
+    w->any = w->any || dtype_bits(n->dtype) < 32;
+    w->no = w->no || !is_const_param(w->s->g, n->tensor);
+}
+
+/* Is an operand over (outer, k) made of constants below 32 bits an element? */
+static bool narrow_const(struct sched *s, fn_id f, sx outer, sx k) {
+    struct narrow_walk w = {.s = s, .outer = outer, .k = k};
+    if (f != 0) fn_walk(s->plan->fns, f, narrow_visit, &w);
+    return w.any && !w.no;
+}
+
 static enum proem_status build_matmul(struct sched *s, struct cluster *c, struct fn_env *env) {
     struct kernel *k = c->kernel;
     const struct node *n = graph_node(s->g, c->anchor);
@@ -67,6 +103,8 @@ static enum proem_status build_matmul(struct sched *s, struct cluster *c, struct
     k->b[0] = dot_operand(s, env, n->in[1], ax.b, da, k->acc);
     struct tile_problem tp = {
         .acc = k->acc, .n_b = k->n_b, .one_order = s->opt->prec == PREC_EAGER};
+    tp.narrow_const[0] = narrow_const(s, k->a, k->m, k->k);
+    tp.narrow_const[1] = narrow_const(s, k->b[0], k->n, k->k);
     tp.Z = const_or_unknown(s, k->Z);
     tp.M = const_or_unknown(s, k->M);
     tp.N = const_or_unknown(s, k->N);

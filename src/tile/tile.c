@@ -12,6 +12,9 @@
 #include "tile/tile.h"
 
 #define FEW_ROWS 8
+/* The same where the right operand lies in panels of a small dtype: taking it apart in registers for
+ * so many rows costs less than writing it to memory as f32 and reading that. */
+#define FEW_ROWS_NARROW 16
 
 int tile_lanes(const struct device_desc *d) {
     return d->vector_bits >= 512 ? 16 : d->vector_bits >= 256 ? 8 : 4;
@@ -74,11 +77,24 @@ static double model(const struct tile_problem *p, const struct tile *t,
     return (math > traffic ? math : traffic) + pack;
 }
 
+/* Does the few-rows template read its right operand from panels of a small dtype? */
+static bool from_panels(const struct tile_problem *p, bool swap) {
+    return p->narrow_const[swap ? 0 : 1] && p->n_b == 1;
+}
+
+static const char *order_of(const struct tile_problem *p, const struct tile *t) {
+    if (!t->rows) return "sequential";
+    if (from_panels(p, t->swap))
+        return t->packed ? "sequential, by blocks of scales for few rows"
+                         : "sequential, by blocks of scales";
+    return t->packed ? "sequential, lanes for few rows" : "lanes";
+}
+
 struct tile tile_matmul(const struct tile_problem *p, const struct device_desc *d) {
     if (d->kind == DEVICE_CUDA) return tile_matmul_cuda(p, d);
     bool wide = dtype_bits(p->acc) == 64;
     int lanes = tile_lanes(d);
-    struct tile t = {.packed = true, .order = "sequential"};
+    struct tile t = {.packed = true};
     bool few_n = p->N >= 0 && p->N <= FEW_ROWS && (p->M < 0 || p->M > p->N);
     t.swap = few_n;
     register_tile(&t, p, d, wide);
@@ -88,12 +104,14 @@ struct tile tile_matmul(const struct tile_problem *p, const struct device_desc *
     t.nc = t.nc / nr * nr;
     int64_t few = few_n ? p->N : p->M;
     int64_t likely = few < 0 ? p->likely_M : few;
-    t.rows = !p->one_order && likely <= FEW_ROWS;
-    t.packed = few < 0 || few > FEW_ROWS || p->one_order;
-    t.rows_max = FEW_ROWS;
-    t.rows_mr = few >= 0 && few <= 1 ? 1 : few >= 0 && few <= 4 ? 4 : 8;
+    bool panels = from_panels(p, few_n) && !wide && d->vector_bits >= 512;
+    int most = panels ? FEW_ROWS_NARROW : FEW_ROWS;
+    t.rows = !p->one_order && likely <= most;
+    t.packed = few < 0 || few > most || p->one_order;
+    t.rows_max = most;
+    t.rows_mr = few < 0 || few > 8 ? most : few > 4 ? 8 : few > 1 ? 4 : 1;
     if ((wide || p->n_b > 1) && t.rows_mr > 4) t.rows_mr = 4;
-    if (t.rows) t.order = t.packed ? "sequential, lanes for few rows" : "lanes";
+    t.order = order_of(p, &t);
     t.seconds = model(p, &t, d);
     return t;
 }
@@ -160,13 +178,14 @@ static void offer_packed(struct list *l, const struct device_desc *d, bool wide)
     offer_blocks(l, t->mc, t->kc, t->nc / 2, lanes);
 }
 
-static void offer_rows(struct list *l, int64_t few, bool narrow) {
-    static const int heights[] = {8, 4, 6, 2, 1};
+static void offer_rows(struct list *l, int64_t few, int most) {
+    static const int heights[] = {16, 8, 12, 4, 6, 2, 1};
     for (size_t i = 0; i < COUNT_OF(heights); i++) {
         struct tile c = *l->t;
         c.rows_mr = heights[i];
         bool useless = c.rows_mr > few && c.rows_mr / 2 >= few;
-        if (!useless && !(narrow && c.rows_mr > 4)) offer(l, &c);
+        if (c.rows_mr > most) continue;
+        if (!useless) offer(l, &c);
     }
 }
 
@@ -180,15 +199,15 @@ int tile_candidates(const struct tile_problem *p, const struct tile *t, const st
         struct tile c = *t;
         c.rows = !rows;
         c.packed = rows || t->packed;
-        c.order = rows ? "sequential" : "sequential, lanes for few rows";
         if (!rows) {
             c.rows_max = few > FEW_ROWS ? (int)few : FEW_ROWS;
             c.rows_mr = narrow ? 4 : 8;
         }
+        c.order = order_of(p, &c);
         offer(&l, &c);
     }
     if (rows)
-        offer_rows(&l, few, narrow);
+        offer_rows(&l, few, narrow ? 4 : from_panels(p, t->swap) && tile_lanes(d) == 16 ? 16 : 8);
     else
         offer_packed(&l, d, wide);
     return l.n;

@@ -5,6 +5,7 @@
  *   sym = Z, M, N, K; buf = A, B0, B1, B2, bias[N], out, count (how often each element is stored).
  *   A[z][m][k] or, with MM_A_AXIS 0, A[z][k][m]; B likewise with n.
  *   out = acc0 + 3 * acc1 + 5 * acc2 + bias[n].
+ * With MM_B0_FACTOR B0 is to be taken times 1 + (n + k / MM_B0_GROUP) % 3.
  * Lanes that were not asked for hold a NaN (or a large number): the template must not use them.
  */
 #define HK2(a, b) a##_##b
@@ -81,6 +82,26 @@ HK_OPERAND(b0, 1, 2, MM_B0_AXIS, plain)
 HK_GROUPED(b0, 2, MM_B0_AXIS, MM_B0_GROUP)
 #else
 HK_OPERAND(b0, 1, 2, MM_B0_AXIS, value)
+#endif
+#ifdef MM_B0_FACTOR
+struct HK(f0_row) {
+    pk_i64 n;
+};
+static inline struct HK(f0_row)
+    HK(f0_row_init)(const struct pk_args *g, pk_i64 z, pk_i64 row, int n) {
+    (void)z;
+    if (n < 1 || n > PK_W || row + n > g->sym[2]) __builtin_trap();
+    return (struct HK(f0_row)){row};
+}
+static inline MM_ACC HK(f0_value)(const struct pk_args *g, const struct HK(f0_row) * r, pk_i64 z,
+                                  pk_i64 row, pk_i64 k, int n) {
+    MM_ACC_S t[PK_W];
+    (void)z;
+    if (row != r->n || n < 1 || k < 0 || k >= g->sym[3]) __builtin_trap();
+    for (int i = 0; i < PK_W; i++)
+        t[i] = 1 + (MM_ACC_S)((row + i + k / MM_B0_GROUP) % 3);
+    return HK(load)(t, n);
+}
 #endif
 #if MM_NB > 1 && defined MM_B1_GROUP
 HK_OPERAND(b1, 2, 2, MM_B1_AXIS, plain)

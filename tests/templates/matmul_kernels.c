@@ -293,10 +293,73 @@
 #include "matmul_hooks.h"
 #include "gen/c/templates/matmul_rows.c"
 
+/* Panels: steps along k that are written out, groups that are whole steps or not, factors of groups. */
+#define PK_KERNEL  k17
+#define MM_NAME    "rows_panels"
+#define MM_ACC     vf32
+#define MM_ACC_S   float
+#define MM_SUFFIX  vf32
+#define MM_NB      1
+#define MM_A_AXIS  1
+#define MM_B0_AXIS 0
+#define MM_PANELS  1
+#define MM_MR      16
+#include "matmul_hooks.h"
+#include "gen/c/templates/matmul_rows.c"
+
+#define PK_KERNEL    k18
+#define MM_NAME      "rows_factor"
+#define MM_ACC       vf32
+#define MM_ACC_S     float
+#define MM_SUFFIX    vf32
+#define MM_NB        1
+#define MM_A_AXIS    0
+#define MM_B0_AXIS   0
+#define MM_B0_GROUP  16
+#define MM_B0_FACTOR 1
+#define MM_PANELS    1
+#define MM_MR        12
+#include "matmul_hooks.h"
+#include "gen/c/templates/matmul_rows.c"
+
+#define PK_KERNEL    k19
+#define MM_NAME      "rows_odd_factor"
+#define MM_ACC       vf32
+#define MM_ACC_S     float
+#define MM_SUFFIX    vf32
+#define MM_NB        1
+#define MM_A_AXIS    1
+#define MM_B0_AXIS   0
+#define MM_B0_GROUP  21
+#define MM_B0_FACTOR 1
+#define MM_PANELS    1
+#define MM_MR        2
+#include "matmul_hooks.h"
+#include "gen/c/templates/matmul_rows.c"
+
+#define PK_KERNEL   k20
+#define MM_NAME     "panels"
+#define MM_ACC      vf32
+#define MM_ACC_S    float
+#define MM_SUFFIX   vf32
+#define MM_NB       1
+#define MM_A_AXIS   1
+#define MM_B0_AXIS  0
+#define MM_B0_GROUP 20
+#define MM_PANELS   1
+#define MM_MR       4
+#define MM_NV       2
+#define MM_MC       64
+#define MM_KC       (4 * PK_W)
+#define MM_NC       (4 * PK_W)
+#define MM_SHARE    1000000
+#include "matmul_hooks.h"
+#include "gen/c/templates/matmul.c"
+
 static const struct pk_kernel *const kernels[] = {
-    &k0_kernel,  &k1_kernel,  &k2_kernel,  &k3_kernel,  &k4_kernel,  &k5_kernel,
-    &k6_kernel,  &k7_kernel,  &k8_kernel,  &k9_kernel,  &k10_kernel, &k11_kernel,
-    &k12_kernel, &k13_kernel, &k14_kernel, &k15_kernel, &k16_kernel,
+    &k0_kernel,  &k1_kernel,  &k2_kernel,  &k3_kernel,  &k4_kernel,  &k5_kernel,  &k6_kernel,
+    &k7_kernel,  &k8_kernel,  &k9_kernel,  &k10_kernel, &k11_kernel, &k12_kernel, &k13_kernel,
+    &k14_kernel, &k15_kernel, &k16_kernel, &k17_kernel, &k18_kernel, &k19_kernel, &k20_kernel,
 };
 
 const struct pk_unit proem_unit = {PK_ABI_VERSION, sizeof kernels / sizeof *kernels, kernels};

@@ -203,6 +203,53 @@ static void test_loads(void **state) {
     }
 }
 
+/* ---- words of sub-byte elements
+ * --------------------------------------------------------------------------------------- */
+
+/* D, lane, of the lanes */
+#define WORDS(X)                                                                                   \
+    X(I4, i4, I32) X(U4, u4, U32) X(I2, i2, I32) X(U2, u2, U32) X(F4E2M1FN, f4e2m1fn, F32)
+#define DEFINE_WORDS(ID, D, L)                                                                     \
+    static void ldw_##ID(const void *base, int at, union lanes *out, union lanes *f) {             \
+        PUT(out, pk_ldw_##D(base, at));                                                            \
+        PUT(f, pk_ldw_##D##_vf32(base, at));                                                       \
+    }
+#define WORDS_ENTRY(ID, D, L) {DT_##ID, DT_##L, ldw_##ID},
+// clang-format off
+WORDS(DEFINE_WORDS)
+static const struct word_fns {
+    enum dtype d, lane;
+    void (*ldw)(const void *base, int at, union lanes *out, union lanes *f);
+} words[] = {WORDS(WORDS_ENTRY)};
+// clang-format on
+
+/* Every element of the last words that may be read: 3 bytes before the trapping page. */
+static void test_words(void **state) {
+    (void)state;
+    uint64_t seed = 42;
+    unsigned char *base = page + page_size - 4 * PK_W - 3;
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
+        int depth = 32 / dtype_bits(words[k].d);
+        for (int round = 0; round < 50; round++) {
+            fill_random(base, 4 * PK_W + 3, &seed);
+            for (int at = 0; at < depth; at++) {
+                union lanes out, f;
+                words[k].ldw(base, at, &out, &f);
+                for (int i = 0; i < PK_W; i++) {
+                    union scalar want = elem_load(words[k].d, base + 4 * i, at);
+                    union scalar got = lane_value(words[k].lane, &out, i);
+                    if (!same_value(words[k].d, got, want))
+                        fail_lane("ldw", words[k].d, at, PK_W, i, got, want);
+                    got = lane_value(DT_F32, &f, i);
+                    if (!dtype_is_float(words[k].d)) want.f = (double)want.i;
+                    if (!same_value(DT_F32, got, want))
+                        fail_lane("ldw_vf32", words[k].d, at, PK_W, i, got, want);
+                }
+            }
+        }
+    }
+}
+
 /* ---- stores
  * -------------------------------------------------------------------------------------- */
 
@@ -453,6 +500,7 @@ static void test_conversions(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_loads, make_page, drop_page),
+        cmocka_unit_test_setup_teardown(test_words, make_page, drop_page),
         cmocka_unit_test_setup_teardown(test_stores, make_page, drop_page),
         cmocka_unit_test_setup_teardown(test_patterns, make_page, drop_page),
         cmocka_unit_test(test_conversions),

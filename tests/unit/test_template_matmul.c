@@ -15,7 +15,9 @@ enum { F32, F64, I32, I64 };
 
 struct operands {
     int type, nb, a_axis, b_axis[3];
-    int lanes; /* K order: a chain for each lane */
+    /* K order: 0 one chain, 1 a chain for each lane, more: one for each group of so many, and the
+     * sums of groups have factors */
+    int order;
 };
 
 /* In the order of matmul_kernels.c. */
@@ -25,7 +27,8 @@ static const struct operands kernels[] = {
     {I64, 1, 0, {1}, 0},       {F32, 1, 1, {1}, 1},    {F32, 1, 1, {0}, 0},
     {F32, 3, 0, {0, 1, 0}, 1}, {F64, 2, 1, {1, 1}, 1}, {I32, 1, 1, {0}, 0},
     {I64, 1, 0, {1}, 1},       {F32, 2, 1, {1, 0}, 0}, {F32, 2, 0, {0, 1}, 0},
-    {F32, 2, 1, {1, 0}, 1},    {F32, 2, 0, {1, 0}, 1},
+    {F32, 2, 1, {1, 0}, 1},    {F32, 2, 0, {1, 0}, 1}, {F32, 1, 1, {0}, 0},
+    {F32, 1, 0, {0}, 16},      {F32, 1, 1, {0}, 21},   {F32, 1, 1, {0}, 0},
 };
 
 static size_t type_size(int type) {
@@ -79,14 +82,20 @@ static struct problem problem_new(const struct operands *o, pk_i64 Z, pk_i64 M, 
             for (pk_i64 n = 0; n < N; n++) {
                 double sum = get(o->type, p.at[4], n);
                 for (int b = 0; b < o->nb; b++) {
-                    double acc = 0, chain[16] = {0};
+                    double acc = 0, chain[16] = {0}, groups = 0;
                     for (pk_i64 k = 0; k < K; k++) {
                         pk_i64 ai = o->a_axis ? (z * M + m) * K + k : (z * K + k) * M + m;
                         pk_i64 bi = o->b_axis[b] ? (z * N + n) * K + k : (z * K + k) * N + n;
                         double x = get(o->type, p.at[0], ai), y = get(o->type, p.at[1 + b], bi);
                         double *c = lanes ? &chain[k % lanes] : &acc;
                         *c = fractions ? (double)fmaf((float)x, (float)y, (float)*c) : *c + x * y;
+                        if (o->order <= 1 || ((k + 1) % o->order != 0 && k + 1 < K)) continue;
+                        double by = 1 + (double)((n + k / o->order) % 3);
+                        groups = fractions ? (double)fmaf((float)acc, (float)by, (float)groups)
+                                           : groups + acc * by;
+                        acc = 0;
                     }
+                    if (o->order > 1) acc = groups;
                     for (int half = lanes / 2; half; half /= 2)
                         for (int l = 0; l < half; l++)
                             chain[l] = (double)((float)chain[l] + (float)chain[l + half]);
@@ -177,7 +186,7 @@ static void test_unit(void **state) {
         /* The order of a sum: one chain of fused multiply-adds, or one for each lane. */
         if (kernels[i].type != F32 || kernels[i].nb > 1) continue;
         struct problem p =
-            problem_new(&kernels[i], 1, 19, 37, 301, 1, kernels[i].lanes ? *lanes : 0);
+            problem_new(&kernels[i], 1, 19, 37, 301, 1, kernels[i].order == 1 ? *lanes : 0);
         run_and_check(k, &kernels[i], &p, 1, 0, 0);
         run_and_check(k, &kernels[i], &p, 2, 1, 0);
         problem_free(&p);

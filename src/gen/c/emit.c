@@ -361,10 +361,9 @@ const char *emit_params(const struct emit *e) {
 static void define_load(struct emit *e, fn_id f, const struct fn_node *n) {
     int pack = packs_of(e->packs, f);
     if (pack >= 0) {
-        str_printf(e->body, "    const %s v%u = pk_ld_%s(g->packed[%d], ", lane_name(n->dtype),
-                   number(e, f), dtype_name(n->dtype), pack);
-        packs_index(e, e->packs, pack, e->body);
-        str_add(e->body, ");\n");
+        str_printf(e->body, "    const %s v%u = ", lane_name(n->dtype), number(e, f));
+        packs_load(e, e->packs, pack, false, e->body);
+        str_add(e->body, ";\n");
         return;
     }
     int leaf = staged_of(e->staged, f);
@@ -584,9 +583,24 @@ void emit_select_define(struct emit *e, fn_id f) {
                number(e, f), name, e->cuda ? "<PK_W>" : "", select_args(e));
 }
 
+/* A sub-byte integer that becomes a float is looked up as such where it lies in words; -1: not so.
+ * All floats but the 8-bit ones and smaller have all of its values. */
+static int looked_up(const struct emit *e, const struct fn_node *n) {
+    bool converts = n->kind == FN_CONVERT || n->kind == FN_CAST;
+    if (!converts || dtype_lane(n->dtype) != DT_F32 || dtype_bits(n->dtype) < 16) return -1;
+    if (!dtype_is_float(n->dtype) || !dtype_is_int(fn_get(e->fns, n->arg[0])->dtype)) return -1;
+    int pack = packs_of(e->packs, n->arg[0]);
+    return pack >= 0 && packs_in_words(e->packs, pack) ? pack : -1;
+}
+
 void emit_define(struct emit *e, fn_id f) {
     const struct fn_node *n = fn_get(e->fns, f);
-    if (n->kind == FN_LOAD) {
+    int pack = looked_up(e, n);
+    if (pack >= 0) {
+        str_printf(e->body, "    const %s v%u = ", lane_name(n->dtype), number(e, f));
+        packs_load(e, e->packs, pack, true, e->body);
+        str_add(e->body, ";\n");
+    } else if (n->kind == FN_LOAD) {
         define_load(e, f, n);
     } else if (n->kind == FN_INDEX) {
         define_index(e, f, n);

@@ -34,6 +34,7 @@ struct emit {
     sx q;                        /* stands for vec / W when lanes are looked at one by one */
     struct str *out;             /* where whole functions go */
     const struct packs *packs;   /* constants laid out once that this hook reads, or NULL */
+    bool lays_out;               /* does the form at hand have the functions that lay them out? */
     const struct staged *staged; /* CUDA: loads whose bytes the function is handed, or NULL */
     /* the hook at hand */
     const char *hook; /* a, b0, c, .. */

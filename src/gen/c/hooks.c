@@ -225,10 +225,16 @@ static void matmul_constants(struct emit *e, bool rows, const struct operand *a,
         if (b[i].group > 0) str_printf(e->out, "#define MM_B%d_GROUP %d\n", i, b[i].group);
     }
     define_int(e, "MM_MR", rows ? t->rows_mr : t->mr);
-    if (e->packs != NULL) define_int(e, "MM_PACKS", e->packs->n);
+    if (e->lays_out) define_int(e, "MM_PACKS", e->packs->n);
+    if (e->packs != NULL) define_int(e, "MM_PANELS", 1);
     const struct node *anchor = graph_node(e->g, k->anchor);
     if (anchor->op == OP_MATMUL && anchor->attrs.flag) define_int(e, "MM_HIDES", t->swap ? 2 : 1);
-    if (rows) return;
+    if (rows) {
+        int64_t m;
+        if (sx_is_const(e->sp, t->swap ? k->N : k->M, &m) && m > 0 && m <= t->rows_mr)
+            define_int(e, "MM_M", (int)m);
+        return;
+    }
     if (fetch_needed(e, t->swap ? k->n : k->m, t->swap ? k->m : k->n))
         define_int(e, "MM_C_FETCH", 1);
     define_int(e, "MM_NV", t->nv);
@@ -278,7 +284,9 @@ static void write_matmul(struct emit *e, bool rows) {
     for (int i = 0; i < k->n_b; i++) {
         b[i] = operand_of(e, b_hooks[i], swap ? k->a : k->b[i], swap);
     }
+    fn_id factor = rows ? packs_factor(e, &b[0].f, b[0].group) : 0;
     matmul_constants(e, rows, &a, b, k->n_b);
+    if (factor != 0) define_int(e, "MM_B0_FACTOR", 1);
     shape(e, names, (sx[]){k->Z, swap ? k->N : k->M, swap ? k->M : k->N, k->K}, 4);
     if (e->cuda) e->W = k->tile.cuda.a_lanes;
     operand_hook(e, a.hook, a.f, a.outer, a.o, a.along_k, a.group);
@@ -286,6 +294,7 @@ static void write_matmul(struct emit *e, bool rows) {
     for (int i = 0; i < k->n_b; i++) {
         operand_hook(e, b[i].hook, b[i].f, b[i].outer, b[i].o, b[i].along_k, b[i].group);
     }
+    if (factor != 0) operand_hook(e, "f0", factor, b[0].outer, b[0].o, false, 0);
     if (e->cuda) e->W = k->tile.cuda.c_lanes;
     matmul_store(e);
 }

@@ -223,7 +223,7 @@ static enum proem_status pack_operands(struct writer *w, struct emit *e, struct 
     if (k->kind != KERNEL_MATMUL || shares_bytes(w->p, k)) return PROEM_OK;
     bool swap = k->tile.swap;
     fn_id right = swap ? k->a : k->b[0], left = swap ? k->b[0] : k->a;
-    if (k->n_b == 1 && k->tile.packed)
+    if (k->n_b == 1)
         packs_find(e, right, swap ? k->m : k->n, swap ? "m" : "n", swap ? k->M : k->N, packs);
     struct gen_operand *op = ARENA_NEW(w->arena, struct gen_operand, MAX_PACKS + 2);
     if (op == NULL) return err_nomem(w->err);
@@ -257,9 +257,9 @@ static enum proem_status write_form(struct writer *w, struct emit *e, const stru
         str_add(out, "#define PK_CHECK 0\n");
     str_printf(out, "#define %s_NAME \"" NAME "\"\n", short_name[e->k->kind]);
     const char *file = "";
-    /* Few rows stream the weights as they lie, along k: nothing to gain from another order. */
-    e->packs = packs->n > 0 && !few_rows ? packs : NULL;
-    if (e->packs != NULL) packs_write(e, packs);
+    e->packs = packs->n > 0 ? packs : NULL;
+    e->lays_out = e->packs != NULL && !(few_rows && e->k->tile.packed);
+    if (e->lays_out) packs_write(e, packs);
     TRY(hooks_write(e, few_rows, &file, w->err));
     unit_template(file, out);
     return PROEM_OK;

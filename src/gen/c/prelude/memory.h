@@ -8,6 +8,10 @@
  * pk_ldg_D(base, idx, n)     elements idx[0 .. n-1], the other lanes 0
  * pk_st_D(base, index, v)    stores PK_W lanes; pk_stn_D(base, index, v, n) the first n
  *
+ * pk_ldw_D(base, at)             of a sub-byte D: element `at` of the word of 32 bits that each lane has
+ *                                at base, low bits first; reads up to 3 bytes past the last word
+ * pk_ldw_D_vf32(base, at)        the same as lanes of f32
+ *
  * No byte is touched that holds none of the n elements. Stores round half to even to a narrow
  * float, as a cast that does not saturate does, and drop the upper bits of integers. Sub-byte
  * elements may start anywhere, low bits first; a store that does not fill a byte reads and rewrites
@@ -684,3 +688,67 @@ PK_MEM_SUB_(i4, vi32, int, 4)
 PK_MEM_SUB_(u4, vu32, unsigned, 4)
 PK_MEM_SUB_(i2, vi32, int, 2)
 PK_MEM_SUB_(u2, vu32, unsigned, 2)
+
+/* ---- words of sub-byte elements -----------------------------------------------------------------
+ */
+
+/* The field in the low bits of every lane. What it is from the bottom of its byte costs a shift; the
+ * byte is chosen by the address. */
+PK_I vu32 pk_field_(const void *base, int bit) {
+    return *(const pk_uvu32_ *)((const char *)base + bit / 8) >> (unsigned)(bit % 8);
+}
+/* The same in the high bits. */
+PK_I vi32 pk_top_(const void *base, int bit, int bits) {
+    vu32 v = *(const pk_uvu32_ *)((const char *)base + bit / 8);
+    return (vi32)(v << (unsigned)(32 - bits - bit % 8));
+}
+PK_I vi32 pk_ldw_i4(const void *base, int at) {
+    return pk_top_(base, 4 * at, 4) >> 28;
+}
+PK_I vi32 pk_ldw_i2(const void *base, int at) {
+    return pk_top_(base, 2 * at, 2) >> 30;
+}
+PK_I vu32 pk_ldw_u4(const void *base, int at) {
+    return pk_field_(base, 4 * at) & 15u;
+}
+PK_I vu32 pk_ldw_u2(const void *base, int at) {
+    return pk_field_(base, 2 * at) & 3u;
+}
+#if PK_512_
+/* Whatever 4 bits mean is one permutation of a register with the 16 values. */
+PK_I vf32 pk_lookup_(vf32 table, vu32 i) {
+#if PK_CLANG_
+    return __builtin_ia32_permvarsf512(table, (vi32)i);
+#else
+    return __builtin_ia32_permvarsf512_mask(table, (vi32)i, table, (unsigned short)-1);
+#endif
+}
+#define PK_LDW_(D, bits, ...)                                                                      \
+    PK_I vf32 pk_ldw_##D##_vf32(const void *base, int at) {                                        \
+        return pk_lookup_((vf32){__VA_ARGS__}, pk_field_(base, bits * at));                        \
+    }
+PK_LDW_(i4, 4, 0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1)
+PK_LDW_(u4, 4, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+PK_LDW_(i2, 2, 0, 1, -2, -1, 0, 1, -2, -1, 0, 1, -2, -1, 0, 1, -2, -1)
+PK_LDW_(u2, 2, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3)
+PK_LDW_(f4e2m1fn, 4, 0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6)
+#else
+PK_I vf32 pk_ldw_i4_vf32(const void *base, int at) {
+    return pk_cvt_vi32_vf32(pk_ldw_i4(base, at));
+}
+PK_I vf32 pk_ldw_i2_vf32(const void *base, int at) {
+    return pk_cvt_vi32_vf32(pk_ldw_i2(base, at));
+}
+PK_I vf32 pk_ldw_u4_vf32(const void *base, int at) {
+    return pk_cvt_vi32_vf32((vi32)pk_ldw_u4(base, at));
+}
+PK_I vf32 pk_ldw_u2_vf32(const void *base, int at) {
+    return pk_cvt_vi32_vf32((vi32)pk_ldw_u2(base, at));
+}
+PK_I vf32 pk_ldw_f4e2m1fn_vf32(const void *base, int at) {
+    return pk_frombits_f4e2m1fn(pk_field_(base, 4 * at));
+}
+#endif
+PK_I vf32 pk_ldw_f4e2m1fn(const void *base, int at) {
+    return pk_ldw_f4e2m1fn_vf32(base, at);
+}

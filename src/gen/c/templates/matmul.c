@@ -40,6 +40,7 @@
  *                                  nevertheless; 2: where B0 is 0, A. Floats and MM_NB 1 only
  *   #define MM_B_CONST 1           all B operands are constant: they are operand 0 of pack()
  *   #define MM_A_CONST 1           A is constant: operand MM_B_CONST of pack()
+ *   #define MM_PANELS 1            B lies as [n / PK_W][k][PK_W], or in words of several k
  *   #define MM_PACKS 1             instead of these two: so many operands are packed once by
  * functions of the generator, MM(packed_bytes), MM(pack_tasks), MM(pack) as in struct pk_kernel;
  * the value hooks read g->packed. So weights keep their small type and lie in the order in which
@@ -587,6 +588,8 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_NO_GROUP
 #undef MM_NR
 #undef MM_PACKS
+#undef MM_PANELS
+#undef MM_DEPTH
 #undef MM_PASTE
 #undef MM_ROWS_1
 #undef MM_ROWS_10

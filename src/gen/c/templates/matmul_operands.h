@@ -46,6 +46,11 @@
 #ifndef MM_PACKS
 #define MM_PACKS 0
 #endif
+#ifndef MM_PANELS
+#define MM_PANELS 0
+#endif
+/* Elements along k that are written out: those of a word of 4-bit elements. */
+#define MM_DEPTH (MM_PANELS ? 8 : 1)
 #ifndef PK_CHECK
 #define PK_CHECK 0
 #endif

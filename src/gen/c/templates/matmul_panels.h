@@ -282,7 +282,18 @@ MM_INLINE void MM(pack_b_n)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, 
             union MM(b_group) q;
             MM(b_group_of)(g, j, &r[v], &q, z, nv, k0 + k, cnt);
             if (cnt == PK_W) {
-                for (pk_i64 i = k; i < end; i++)
+                pk_i64 i = k;
+                /* What depends on k % MM_DEPTH alone is decided when this is compiled. */
+                pk_i64 step = (k0 + k) / MM_DEPTH;
+                if (MM_DEPTH > 1 && (k0 + k) % MM_DEPTH == 0)
+                    for (; (step + 1) * MM_DEPTH <= k0 + end; step++, i += MM_DEPTH) {
+#pragma GCC unroll 8
+                        for (int e = 0; e < MM_DEPTH; e++)
+                            MM(put)
+                        (d + (i + e) * MM_NR,
+                         MM(b_at)(g, j, &r[v], &q, z, nv, step * MM_DEPTH + e, PK_W));
+                    }
+                for (; i < end; i++)
                     MM(put)(d + i * MM_NR, MM(b_at)(g, j, &r[v], &q, z, nv, k0 + i, PK_W));
             } else {
                 for (pk_i64 i = k; i < end; i++) {
