@@ -242,7 +242,7 @@ def capture(run, sets):
     s = torch.cuda.Stream()
     s.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(s):
-        for a in sets:
+        for a in sets[:2]:
             run(a)
     torch.cuda.synchronize()
     g = torch.cuda.CUDAGraph()
@@ -253,18 +253,20 @@ def capture(run, sets):
     return g, times * len(sets)
 
 
-def replay(side, reps):
+def replay(side, most, seconds=0.25):
+    """Median of replays: at most so many, at least three, in about so many seconds."""
     g, runs = side
     g.replay()
-    times = []
-    for _ in range(reps):
+    torch.cuda.synchronize()
+    times, start = [], time.time()
+    while len(times) < 3 or (len(times) < most and time.time() - start < seconds):
         a, b = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         a.record()
         g.replay()
         b.record()
         torch.cuda.synchronize()
         times.append(a.elapsed_time(b) * 1000 / runs)
-    return sorted(times)[reps // 2]
+    return sorted(times)[len(times) // 2]
 
 
 def compare(got, want):
