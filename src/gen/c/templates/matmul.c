@@ -233,17 +233,42 @@ static struct MM(plan) MM(make_plan)(const struct pk_args *g) {
 /* Panels of A come from the third-level cache: fetched this many k ahead, into the next panel. */
 #define MM_AHEAD 128
 
+/* Rows of results, and of what they are made of, come from memory while the products of a tile's
+ * last block are computed, evenly over k: all at once they would hold up the panels. */
+struct MM(coming) {
+    const struct pk_args *g;
+    pk_i64 z, m, n;
+    int rows, cnt; /* rows is 0: nothing is fetched */
+};
+
+MM_INLINE void MM(fetch)(const struct MM(coming) * f, int i) {
+#if MM_C_FETCH
+    if (i >= f->rows) return;
+    struct MM(c_row) r = MM(c_row_init)(f->g, f->z, f->m + i);
+    MM(c_fetch)(f->g, &r, f->z, f->m + i, f->n, f->cnt);
+#else
+    (void)f, (void)i;
+#endif
+}
+
 #define MM_TILE(h)                                                                                 \
-    static __attribute__((noinline)) void MM(tile_##h)(                                            \
-        pk_i64 kc, const MM_ACC_S *a, const MM_ACC_S *b, MM_ACC_S *c, int first) {                 \
+    static __attribute__((noinline)) void MM(tile_##h)(pk_i64 kc, const MM_ACC_S *a,               \
+                                                       const MM_ACC_S *b, MM_ACC_S *c, int first,  \
+                                                       const struct MM(coming) * f) {              \
+        const int parts = MM_C_FETCH ? h : 1;                                                      \
         MM_ROWS_##h(MM_DECLARE) if (first) {                                                       \
             MM_ROWS_##h(MM_ZERO)                                                                   \
         }                                                                                          \
-        else {MM_ROWS_##h(MM_LOAD)} _Pragma("GCC unroll 4") for (pk_i64 k = 0; k < kc; k++) {      \
-            __builtin_prefetch(a + MM_AHEAD * h);                                                  \
-            MM_COLS(MM_LOAD_B, 0)                                                                  \
-            MM_ROWS_##h(MM_STEP) a += h;                                                           \
-            b += MM_NR;                                                                            \
+        else {MM_ROWS_##h(MM_LOAD)} pk_i64 k = 0;                                                  \
+        for (int i = 0; i < parts; i++) {                                                          \
+            const pk_i64 end = i == parts - 1 ? kc : kc / parts * (i + 1);                         \
+            MM(fetch)(f, i);                                                                       \
+            _Pragma("GCC unroll 4") for (; k < end; k++) {                                         \
+                __builtin_prefetch(a + MM_AHEAD * h);                                              \
+                MM_COLS(MM_LOAD_B, 0)                                                              \
+                MM_ROWS_##h(MM_STEP) a += h;                                                       \
+                b += MM_NR;                                                                        \
+            }                                                                                      \
         }                                                                                          \
         MM_ROWS_##h(MM_STORE)                                                                      \
     }
@@ -278,36 +303,36 @@ MM_TILE(16)
 #endif
 
 MM_INLINE void MM(tile)(pk_i64 h, pk_i64 kc, const MM_ACC_S *a, const MM_ACC_S *b, MM_ACC_S *c,
-                        int first) {
+                        int first, const struct MM(coming) * f) {
     switch (h) {
 #if MM_MR >= 2
-    case 2: MM(tile_2)(kc, a, b, c, first); break;
+    case 2: MM(tile_2)(kc, a, b, c, first, f); break;
 #endif
 #if MM_MR >= 3
-    case 3: MM(tile_3)(kc, a, b, c, first); break;
+    case 3: MM(tile_3)(kc, a, b, c, first, f); break;
 #endif
 #if MM_MR >= 4
-    case 4: MM(tile_4)(kc, a, b, c, first); break;
+    case 4: MM(tile_4)(kc, a, b, c, first, f); break;
 #endif
 #if MM_MR >= 6
-    case 6: MM(tile_6)(kc, a, b, c, first); break;
+    case 6: MM(tile_6)(kc, a, b, c, first, f); break;
 #endif
 #if MM_MR >= 8
-    case 8: MM(tile_8)(kc, a, b, c, first); break;
+    case 8: MM(tile_8)(kc, a, b, c, first, f); break;
 #endif
 #if MM_MR >= 10
-    case 10: MM(tile_10)(kc, a, b, c, first); break;
+    case 10: MM(tile_10)(kc, a, b, c, first, f); break;
 #endif
 #if MM_MR >= 12
-    case 12: MM(tile_12)(kc, a, b, c, first); break;
+    case 12: MM(tile_12)(kc, a, b, c, first, f); break;
 #endif
 #if MM_MR >= 14
-    case 14: MM(tile_14)(kc, a, b, c, first); break;
+    case 14: MM(tile_14)(kc, a, b, c, first, f); break;
 #endif
 #if MM_MR >= 16
-    case 16: MM(tile_16)(kc, a, b, c, first); break;
+    case 16: MM(tile_16)(kc, a, b, c, first, f); break;
 #endif
-    default: MM(tile_1)(kc, a, b, c, first); break;
+    default: MM(tile_1)(kc, a, b, c, first, f); break;
     }
 }
 
@@ -346,19 +371,6 @@ static void MM(finish)(const struct pk_args *g, const struct MM(plan) * p, pk_i6
             }
         }
     }
-}
-
-/* Results and what they are made of come from memory while the last products are computed. */
-MM_INLINE void MM(fetch)(const struct pk_args *g, const struct MM(plan) * p, pk_i64 z, pk_i64 m,
-                         pk_i64 rows, pk_i64 n) {
-#if MM_C_FETCH
-    for (pk_i64 i = 0; i < rows; i++) {
-        struct MM(c_row) r = MM(c_row_init)(g, z, m + i);
-        MM(c_fetch)(g, &r, z, m + i, n, (int)MM(min)(MM_NR, p->N - n));
-    }
-#else
-    (void)g, (void)p, (void)z, (void)m, (void)rows, (void)n;
-#endif
 }
 
 /* ---- phases ----------------------------------------------------------------------------- */
@@ -466,9 +478,12 @@ static void MM(product_task)(const struct pk_args *g, const struct MM(plan) * p,
                     for (pk_i64 j = 0; j < jn; j++) {
                         const MM_ACC_S *pb = sb ? sb + MM(b_panel)(p, z, k0, kc, b, jc + j)
                                                 : lb + (b * jn + j) * MM_NR * kc;
-                        if (last && b == 0)
-                            MM(fetch)(g, p, z, m, MM(min)(h, p->M - m), (jc + j) * MM_NR);
-                        MM(tile)(h, kc, a, pb, c + b * op + j * h * MM_NR, first);
+                        struct MM(coming) f = {g, z, m, (jc + j) * MM_NR, 0, 0};
+                        if (last && b == 0) {
+                            f.rows = (int)MM(min)(h, p->M - m);
+                            f.cnt = (int)MM(min)(MM_NR, p->N - f.n);
+                        }
+                        MM(tile)(h, kc, a, pb, c + b * op + j * h * MM_NR, first, &f);
                     }
                 if (last) MM(finish)(g, p, z, m, MM(min)(h, p->M - m), h, jc * MM_NR, jn, op, c);
             }
