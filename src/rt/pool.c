@@ -7,11 +7,13 @@
  * pthreadpool runs one call at a time; the lock here does that as well, since the job's description
  * stands in the pool. The two counters order the caller's memory with the workers' on their own,
  * so that tools which do not see inside pthreadpool can follow it.
- * Idle workers spin for a while, which makes the next launch start in about a microsecond. But
- * every worker has to answer each call, and where other programs want the same cores one that spins
- * loses its turn for milliseconds. So the pool watches how long a call waits after its last task:
- * when that is too long, the workers sleep between calls for a number of calls, twice as many each
- * time.
+ * Idle workers spin for a while, which makes the next launch start in about a microsecond. After
+ * the last launch of a run they sleep, unless this run came soon after the one before: then another
+ * is likely to come soon, and waking a thread takes as long as a small product.
+ * But every worker has to answer each call, and where other programs want the same cores one that
+ * spins loses its turn for milliseconds. So the pool watches how long a call waits after its last
+ * task: when that is too long, the workers sleep between calls for a number of calls, twice as many
+ * each time.
  */
 #include "rt/rt_internal.h"
 
@@ -26,6 +28,9 @@ struct rt_pool {
     pthreadpool_t pool; /* NULL before the start, or if threads cannot be made */
     int sleepy;         /* so many calls from now on let the workers sleep */
     int penalty;        /* what `sleepy` becomes at the next long wait */
+    bool resting;       /* the call before this one was the last of its run */
+    bool again;         /* this run came soon after the one before */
+    int64_t end_us;     /* when the run before ended */
     atomic_int_fast64_t begun, ended;
     /* The job that runs now. */
     rt_task_fn fn;
@@ -36,6 +41,7 @@ struct rt_pool {
 };
 
 #define LONG_WAIT_US 300
+#define SOON_US      1000
 #define PENALTY_MIN  256
 #define PENALTY_MAX  16384
 
@@ -52,6 +58,9 @@ enum proem_status rt_pool_new(const struct allocator *alloc, int threads, struct
     p->pool = NULL;
     p->sleepy = 0;
     p->penalty = PENALTY_MIN;
+    p->resting = true;
+    p->again = false;
+    p->end_us = INT64_MIN / 2;
     atomic_init(&p->last_us, 0);
     atomic_init(&p->begun, 0);
     atomic_init(&p->ended, 0);
@@ -98,8 +107,11 @@ static void work(void *context, size_t worker) {
 }
 
 /* After a call: was it held up by workers that had nothing to do? */
-static void learn(struct rt_pool *p, bool slept) {
-    bool late = now_us() - atomic_load(&p->last_us) > LONG_WAIT_US;
+static void learn(struct rt_pool *p, bool slept, bool last) {
+    int64_t now = now_us();
+    bool late = now - atomic_load(&p->last_us) > LONG_WAIT_US;
+    p->resting = last;
+    if (last) p->end_us = now;
     if (slept) {
         if (p->sleepy > 0) p->sleepy--;
     } else if (late) {
@@ -127,12 +139,13 @@ void rt_parallel(struct rt_pool *p, int64_t n, rt_task_fn fn, void *user, bool l
     atomic_store_explicit(&p->next, 0, memory_order_relaxed);
     atomic_fetch_add_explicit(&p->begun, 1, memory_order_release);
     size_t workers = n < p->threads ? (size_t)n : (size_t)p->threads;
-    bool sleep = last || p->sleepy > 0;
+    if (p->resting) p->again = now_us() - p->end_us < SOON_US;
+    bool sleep = (last && !p->again) || p->sleepy > 0;
     atomic_store(&p->last_us, 0);
     pthreadpool_parallelize_1d(p->pool, work, p, workers,
                                sleep ? PTHREADPOOL_FLAG_YIELD_WORKERS : 0);
     atomic_load_explicit(&p->ended, memory_order_acquire);
-    learn(p, sleep);
+    learn(p, sleep, last);
     pthread_mutex_unlock(&p->lock);
 }
 
