@@ -93,6 +93,11 @@ static bool narrow_const(struct sched *s, fn_id f, sx outer, sx k) {
     return w.any && !w.no;
 }
 
+static int64_t planned_size(const struct sched *s, sx e) {
+    int64_t v;
+    return s->opt->dims != NULL && dims_value(s->g, s->opt->dims, e, &v) ? v : -1;
+}
+
 static enum proem_status build_matmul(struct sched *s, struct cluster *c, struct fn_env *env) {
     struct kernel *k = c->kernel;
     const struct node *n = graph_node(s->g, c->anchor);
@@ -109,8 +114,8 @@ static enum proem_status build_matmul(struct sched *s, struct cluster *c, struct
     tp.M = const_or_unknown(s, k->M);
     tp.N = const_or_unknown(s, k->N);
     tp.K = const_or_unknown(s, k->K);
-    if (s->opt->dims == NULL || !dims_value(s->g, s->opt->dims, k->M, &tp.likely_M))
-        tp.likely_M = -1;
+    tp.likely_M = planned_size(s, k->M);
+    tp.likely_N = planned_size(s, k->N);
     k->problem = tp;
     k->tile = k->model_tile = tile_matmul(&tp, s->opt->device);
     fn_id sum = 0;

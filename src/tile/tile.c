@@ -28,7 +28,7 @@ struct shape_tile {
 };
 
 static const struct shape_tile TILES[] = {
-    {512, 256, 14, 2, 512, 64},    {512, 768, 8, 2, 512, 128}, {512, INT64_MAX, 6, 4, 512, 128},
+    {512, 256, 14, 2, 512, 64},    {512, 768, 12, 2, 512, 64}, {512, INT64_MAX, 6, 4, 512, 128},
     {256, 256, 6, 2, 512, 64},     {256, 768, 6, 2, 512, 256}, {256, INT64_MAX, 4, 3, 256, 192},
     {0, INT64_MAX, 4, 2, 256, 64},
 };
@@ -39,8 +39,8 @@ static int64_t padded(int64_t n, int64_t unit) {
 
 static void register_tile(struct tile *t, const struct tile_problem *p, const struct device_desc *d,
                           bool wide) {
-    int64_t size = p->M > p->N ? p->M : p->N;
-    if (p->M < 0 || p->N < 0) size = INT64_MAX;
+    int64_t m = p->M < 0 ? p->likely_M : p->M, n = p->N < 0 ? p->likely_N : p->N;
+    int64_t size = m < 0 || n < 0 ? INT64_MAX : m > n ? m : n;
     const struct shape_tile *best = &TILES[COUNT_OF(TILES) - 1];
     for (size_t i = COUNT_OF(TILES); i-- > 0;) {
         bool ok = d->vector_bits >= TILES[i].bits && size <= TILES[i].size;
@@ -52,7 +52,7 @@ static void register_tile(struct tile *t, const struct tile_problem *p, const st
     t->nc = best->nc;
     /* Columns are padded to whole tiles: a narrower tile where that would waste an eighth. */
     int lanes = tile_lanes(d);
-    int64_t n = t->swap ? p->M : p->N;
+    n = t->swap ? p->M : p->N;
     while (n > 0 && t->nv > 1 && padded(n, (int64_t)t->nv * lanes) - padded(n, lanes) > n / 8) {
         t->nv--;
         t->mr = d->vector_bits >= 512 ? (t->nv > 2 ? 8 : 12) : 6;

@@ -10,10 +10,11 @@
 #include "ops/dtype.h"
 
 struct tile_problem {
-    enum dtype acc;       /* f32 f64 i32 i64 */
-    int n_b;              /* right operands that share the left one */
-    int64_t Z, M, N, K;   /* -1: not known when planning */
-    int64_t likely_M;     /* the size that M is planned for, -1: none */
+    enum dtype acc;     /* f32 f64 i32 i64 */
+    int n_b;            /* right operands that share the left one */
+    int64_t Z, M, N, K; /* -1: not known when planning */
+    int64_t likely_M;   /* the sizes that M and N are planned for, -1: none */
+    int64_t likely_N;
     bool one_order;       /* `eager`: one K order for all shapes of operands */
     bool narrow_const[2]; /* a, b: is it made of constants below 32 bits an element? */
 };
