@@ -33,6 +33,8 @@ int64_t value_bytes(const struct sched *s, value_id v) {
 /* ---- the model of storing against recomputing --------------------------------------------------
  */
 
+/* What a value costs where it is computed in place, down to what is loaded: parameters, and what
+ * kernels of their own hold or finish. */
 struct work {
     double ops;   /* simple operations for one element, all producers inlined */
     double bytes; /* of the leaves */
@@ -58,9 +60,10 @@ static void work_of(const struct sched *s, struct work *w) {
         }
         for (int i = 0; i < n->n_out; i++) {
             value_id v = n->out + (value_id)i;
-            w[v] = sum;
             int64_t b = value_bytes(s, v);
-            if (leaf) w[v].bytes = b < 0 ? 0 : (double)b;
+            w[v] = sum;
+            if (!leaf && s->v[v].region < 0) continue;
+            w[v] = (struct work){.ops = 1, .bytes = b < 0 ? 0 : (double)b};
         }
     }
 }
@@ -81,18 +84,28 @@ static int bits_count(bits b, size_t words) {
 /* Fewer operations than this hide behind the memory traffic of whatever loop they stand in. */
 #define HIDDEN_OPS 8
 
+/* Reading bytes again, so many times, from the cache that they fit into. */
+static double again(const struct device_desc *d, double bytes, double times) {
+    double cache = bytes * 2 <= (double)d->l2   ? d->l2_bandwidth
+                   : bytes * 2 <= (double)d->l3 ? d->l3_bandwidth
+                                                : d->bandwidth_per_core;
+    return times > 0 && cache > 0 ? times * bytes / cache : 0;
+}
+
 static struct costs store_costs(const struct sched *s, value_id v, const struct work *w,
                                 double ratio) {
     double count = (double)value_count(s, v), bytes = (double)value_bytes(s, v);
     double users = bits_count(s->v[v].users, s->words);
-    if (w[v].ops < HIDDEN_OPS) ratio = 1;
-    double ops = s->opt->device->flops_per_core / 2;
-    double bandwidth = s->opt->device->bandwidth_per_core;
+    const struct device_desc *d = s->opt->device;
+    double bandwidth = d->bandwidth_per_core;
     if (s->opt->assume_bandwidth) bandwidth /= 8;
-    double compute = count * w[v].ops / ops, leaves = w[v].bytes / bandwidth;
-    return (struct costs){.inlined = users * (ratio * compute + leaves),
-                          .stored =
-                              LAUNCH_SECONDS + compute + leaves + bytes * (1 + users) / bandwidth};
+    double compute = count * w[v].ops / (d->flops_per_core / 2), leaves = w[v].bytes / bandwidth;
+    if (w[v].ops < HIDDEN_OPS) ratio = 1;
+    double stored = LAUNCH_SECONDS + compute + leaves + bytes * (1 + users) / bandwidth;
+    return (struct costs){
+        .inlined = users * (ratio * compute + leaves + again(d, w[v].bytes, ratio - 1)),
+        .stored = stored + users * again(d, bytes, ratio - 1),
+    };
 }
 
 /* ---- consumers ---------------------------------------------------------------------------------
