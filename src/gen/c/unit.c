@@ -24,18 +24,22 @@ const char *unit_embedded(const char *name, size_t n) {
     return "";
 }
 
-/* A template's text; a file that it includes is written in its place. */
-void unit_template(const char *file, struct str *out) {
+/* A file's text; one that it includes is written in its place. */
+static void write_file(const char *name, size_t n_name, struct str *out) {
     static const char include[] = "#include \"";
-    const char *p = unit_embedded(file, strlen(file)), *next;
+    const char *p = unit_embedded(name, n_name), *next;
     while ((next = strstr(p, include)) != NULL) {
         str_addn(out, p, (size_t)(next - p));
         next += strlen(include);
         size_t n = strcspn(next, "\"");
-        str_add(out, unit_embedded(next, n));
+        write_file(next, n, out);
         p = next + n + (next[n] == '"');
     }
     str_add(out, p);
+}
+
+void unit_template(const char *file, struct str *out) {
+    write_file(file, strlen(file), out);
 }
 
 /* ---- prelude -----------------------------------------------------------------------------------

@@ -174,6 +174,7 @@ static enum proem_status encode_map(struct rt_cuda_exec *x, const struct cuda_la
     static const int sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2}; /* by enum rt_cuda_type */
     int64_t size = sizes[m->type];
     for (int k = 0; k < m->rank; k++) {
+        if (ext->dims[k] == 0) return PROEM_OK; /* there is nothing to copy: no kernel uses it */
         dims[k] = (uint64_t)ext->dims[k];
         strides[k] = (uint64_t)(ext->strides[k] * size);
         box[k] = (uint32_t)m->box[k];

@@ -74,7 +74,7 @@ PK_D unsigned pk_spread8(unsigned w, int i, unsigned high) {
 }
 /* Nibbles i and i + 1 of w (i even) as the lowest bits of halves; other bits are anything. */
 PK_D unsigned pk_spread4(unsigned w, int i) {
-    return w >> (4 * i) | (i < 4 ? w << (12 - 4 * i) : w >> (4 * i - 12));
+    return (w >> (4 * i) & 0xffu) * 0x1001u;
 }
 template <int W> struct pk_widens<pk_dt_bf16, pk_dt_i8, W> {
     static __device__ __forceinline__ void to(const unsigned *raw, unsigned *out) {
