@@ -301,18 +301,39 @@ static void test_strict(void **state) {
     proem_context_destroy(c);
 }
 
+/* An allocator that fails at the n-th call from now. */
+static long allocations, fail_at, held;
+
+static void *counted_alloc(void *user, size_t size, size_t align) {
+    (void)user;
+    if (__atomic_fetch_add(&allocations, 1, __ATOMIC_RELAXED) == fail_at) return NULL;
+    void *p = aligned_alloc(align, (size + align - 1) / align * align);
+    if (p != NULL) __atomic_fetch_add(&held, 1, __ATOMIC_RELAXED);
+    return p;
+}
+
+static void counted_free(void *user, void *p, size_t size) {
+    (void)user, (void)size;
+    if (p != NULL) __atomic_fetch_sub(&held, 1, __ATOMIC_RELAXED);
+    free(p);
+}
+
+/* Calls of the driver, of NVRTC, allocations. */
 static void test_failures(void **state) {
     (void)state;
-    for (int what = 0; what < 2; what++) {
+    for (int what = 0; what < 3; what++) {
         enum proem_status s = PROEM_INTERNAL;
         long at = 0;
         for (; s != PROEM_OK && at < 3000; at++) {
             struct proem_context_options o;
             proem_context_options_init(&o);
             o.threads = 2;
+            o.alloc = counted_alloc;
+            o.free = counted_free;
+            fail_at = -1;
             proem_context *c = NULL;
             assert_int_equal(proem_context_create(&o, &c), PROEM_OK);
-            fake->calls = nvrtc->calls = 0;
+            fake->calls = nvrtc->calls = allocations = 0;
             fake->fail_at = what == 0 ? at : -1;
             fake->fail_with = 719;
             nvrtc->fail_at = what == 1 ? at : -1;
@@ -323,6 +344,8 @@ static void test_failures(void **state) {
             proem_compile_options_init(&co);
             co.device = PROEM_DEVICE_CUDA;
             assert_int_equal(proem_graph_parse(c, layer, strlen(layer), NULL, NULL, &g), PROEM_OK);
+            allocations = 0;
+            fail_at = what == 2 ? at : -1;
             s = proem_compile(g, &co, &p);
             if (s == PROEM_OK) s = proem_execution_create(p, &x);
             struct layer *l = layer_of(8);
@@ -331,13 +354,15 @@ static void test_failures(void **state) {
                 const char *text =
                     x != NULL ? proem_execution_error(x) : proem_error_text(c, NULL, NULL);
                 assert_true(text[0] != '\0');
-                assert_true(s == PROEM_DEVICE || s == PROEM_INTERNAL || s == PROEM_COMPILE);
+                assert_true(what == 2
+                                ? s == PROEM_NOMEM
+                                : s == PROEM_DEVICE || s == PROEM_INTERNAL || s == PROEM_COMPILE);
             }
             proem_execution_destroy(x);
             proem_program_destroy(p);
             proem_graph_destroy(g);
             proem_context_destroy(c);
-            if (nothing_left(NULL) != 0) fail_msg("at call %ld", at);
+            if (nothing_left(NULL) != 0 || held != 0) fail_msg("at call %ld", at);
         }
         assert_int_equal(s, PROEM_OK);
     }
