@@ -12,7 +12,8 @@ programs=(graphs benchdnn ops test_reports_values test_reports_sums)
 cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DPROEM_TESTS=ON \
     -DCMAKE_BUILD_RPATH="\$ORIGIN/lib" -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags \
     -DCMAKE_SHARED_LINKER_FLAGS=-Wl,--disable-new-dtags >/dev/null
-cmake --build "$build" -j "${JOBS:-$(nproc)}" --target proem_cli proem_shared "${programs[@]}" >/dev/null
+cmake --build "$build" -j "${JOBS:-$(nproc)}" --target proem_cli proem_shared "${programs[@]}" \
+    >"$build/build.log" 2>&1 || { tail -n 40 "$build/build.log" >&2; exit 1; }
 
 mkdir -p "$bundle/lib"
 put() { # FILE NAME: a stripped copy, and the libraries that are not the C library's
