@@ -27,10 +27,10 @@ static bool is_integer(double m) {
 }
 
 static double element_bound(enum dtype P, enum dtype d) {
-    if (d == P) return INFINITY;
+    if (d == P) return (double)INFINITY;
     if (dtype_is_int(d) && dtype_bits(d) <= 8)
         return dtype_is_signed(d) ? ldexp(1, dtype_bits(d) - 1) : ldexp(1, dtype_bits(d)) - 1;
-    if (d == DT_F8E4M3FN || d == DT_F8E5M2 || d == DT_F4E2M1FN) return INFINITY;
+    if (d == DT_F8E4M3FN || d == DT_F8E5M2 || d == DT_F4E2M1FN) return (double)INFINITY;
     return -1;
 }
 
