@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Times of bench/graphs on a GPU beside PyTorch, in one process.
 
-gpu.py --lib build/gpu/libproem.so [--rows int8,plain] [--rounds 5] [--peers mm,eager,inductor] [--json FILE]
+gpu.py --lib build/gpu/libproem.so [--rows int8,plain] [--rounds 5] [--peers mm,eager,inductor]
+       [--json FILE] [--markdown bench/results/h200.md]
 
 proem is called through its C interface with PyTorch's tensors (DLPack structures, PyTorch's
 stream). Each side is a CUDA graph of runs that go round sets of inputs, together larger than four
@@ -201,6 +202,19 @@ ROWS = ([("int8", m) for m in (1, 16, 64, 256, 4096)] +
         [("plain_8192", 8192), ("bmm_int8", 512)])
 
 
+# What a row should reach: microseconds, or times the bare product.
+BARS_US = {("int8", 1): 17, ("int8", 16): 17, ("int8", 64): 20, ("int8", 256): 48,
+           ("int4_g128", 1): 11, ("int4_g128", 16): 14, ("int4_g128", 64): 18,
+           ("int4_g128", 256): 48, ("fp8", 1): 17, ("fp8", 16): 17, ("int8_cast", 16): 17,
+           ("gather", 16): 33, ("rms_norm", 16): 32, ("swiglu", 16): 33, ("fp8_fp8", 16): 17,
+           ("bmm_int8", 512): 15}
+BARS_MM = {("int8", 4096): 1.10, ("int4_g128", 4096): 1.10, ("fp8", 4096): 1.10,
+           ("int8_silu_residual", 4096): 1.06, ("gather", 4096): 1.03, ("rms_norm", 4096): 1.03,
+           ("swiglu", 4096): 1.06, ("fp8_fp8", 4096): 1.03, ("plain", 4096): 1.00,
+           ("relu", 4096): 1.02, ("sigmoid", 4096): 1.05, ("gelu_residual", 4096): 1.03,
+           ("plain_8192", 8192): 1.00}
+
+
 def random_tensor(dtype, shape, first):
     _, bits, held = DTYPES[dtype]
     if dtype in ("i32", "i64"):
@@ -296,7 +310,9 @@ def measure(proem, name, m, args):
         unfused = Program(proem, name, dims, FUSE_NEVER)
         keep.append([unfused.prepare(s[3][2]) for s in sets])
         sides["unfused"] = capture(unfused.run, keep[-1])
-    if "mm" in args.peers and name != "bmm_int8":
+    if "mm" in args.peers and name == "fp8_fp8":
+        sides["mm"] = capture(scaled_mm, sets)
+    elif "mm" in args.peers and name != "bmm_int8":
         n, k = product_shape(program.params)
         mm = [(torch.randn(m, k, device="cuda").to(BF16), torch.randn(n, k, device="cuda").to(BF16))
               for _ in range(n_sets(2 * (m * k + n * k + m * n)))]
@@ -319,7 +335,54 @@ def measure(proem, name, m, args):
         row[k + "_spread"] = (t[-1] - t[0]) / t[len(t) // 2]
     del sides, sets, keep
     program.close()
+    if args.unfused:
+        unfused.close()
     return row
+
+
+def scaled_mm(s):
+    """PyTorch's product of two fp8 matrices with scales for rows and columns."""
+    x, sx, w, sw = s[3][2]
+    return torch._scaled_mm(x, w.t(), scale_a=sx, scale_b=sw[None, :], out_dtype=BF16)
+
+
+def bar_of(row):
+    """The bar in words, and whether the row meets it (None: nobody knows)."""
+    key = (row["row"], row["M"])
+    if key in BARS_US:
+        return f"<= {BARS_US[key]} us", row["proem"] <= BARS_US[key]
+    if key in BARS_MM:
+        ratio = row["proem"] / row["mm"] if "mm" in row else None
+        return f"<= {BARS_MM[key]:.2f} x bare", ratio and ratio <= BARS_MM[key]
+    return "", None
+
+
+def write_markdown(path, rows):
+    peers = [k for k in ("unfused", "mm", "eager", "inductor") if any(k in r for r in rows)]
+    head = ["row", "M", "proem"] + ["bare product" if k == "mm" else k for k in peers]
+    lines = [f"# {torch.cuda.get_device_name()}, PyTorch {torch.__version__}", "",
+             "Microseconds: median over rounds (spread over rounds). bench/README.md says how.", "",
+             "| " + " | ".join(head + ["/ bare", "bar"]) + " |",
+             "|" + "---|" * (len(head) + 2)]
+    missed = []
+    for r in rows:
+        if "failed" in r:
+            lines.append(f"| {r['row']} | {r['M']} | failed: {r['failed'][:80]} |" +
+                         " |" * (len(peers) + 2))
+            missed.append(r)
+            continue
+        cells = [r["row"], str(r["M"])]
+        for k in ["proem"] + peers:
+            cells.append(f"{r[k]:.1f} ({r[k + '_spread'] * 100:.0f} %)" if k in r else "")
+        bar, met = bar_of(r)
+        cells += [f"{r['proem'] / r['mm']:.3f}" if "mm" in r else "", bar]
+        lines.append("| " + " | ".join(cells) + " |")
+        if met is False:
+            missed.append(r)
+    lines += ["", "Short of their bars: " + (", ".join(
+        f"{r['row']} M={r['M']}" for r in missed) or "none") + "."]
+    with open(path, "w") as f:
+        f.write("\n".join(lines) + "\n")
 
 
 def show(row):
@@ -332,6 +395,8 @@ def show(row):
     cells.append(f"{row['kernels']} kernels, {row['compile_s']:.2f} s")
     if "error" in row:
         cells.append(f"error {row['error']:.1e}")
+    if bar_of(row)[1] is False:
+        cells.append("short of " + bar_of(row)[0])
     print("  ".join(cells), flush=True)
 
 
@@ -345,11 +410,12 @@ def main():
     a.add_argument("--seconds", type=float, default=1e9, help="start no row after so long")
     a.add_argument("--cache", default="/tmp/proem-bench-cache")
     a.add_argument("--json", help="append one object a row")
+    a.add_argument("--markdown", help="write a table")
     args = a.parse_args()
     wanted = [w for w in args.rows.split(",") if w]
     torch.manual_seed(0)
     proem = Proem(os.path.abspath(args.lib), args.cache)
-    start, failed = time.time(), 0
+    start, rows = time.time(), []
     print(torch.cuda.get_device_name(), "torch", torch.__version__, flush=True)
     for name, m in ROWS:
         if wanted and name not in wanted and f"{name}:{m}" not in wanted:
@@ -361,14 +427,16 @@ def main():
             row = measure(proem, name, m, args)
             show(row)
         except Exception as e:  # a row that fails must not hide the others
-            failed += 1
             row = {"row": name, "M": m, "failed": str(e)[:300]}
             print(f"{name:20s} M={m:<5d} FAILED: {str(e)[:300]}", flush=True)
+        rows.append(row)
         torch.cuda.empty_cache()
         if args.json:
             with open(args.json, "a") as f:
                 f.write(json.dumps(row) + "\n")
-    return failed > 0
+    if args.markdown:
+        write_markdown(args.markdown, rows)
+    return any("failed" in r for r in rows)
 
 
 if __name__ == "__main__":
