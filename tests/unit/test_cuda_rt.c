@@ -450,8 +450,14 @@ static void test_lasting(void **state) {
     assert_ok(rt_cuda_exec_prepare(x, &s, e));
     assert_ok(rt_cuda_exec_run(x, NULL, views, NULL, e));
     assert_int_equal(out, 1);
-    extent.strides[1] = 3; /* 12 bytes: no tensor map has that */
-    sym = 6;
+    extent = (struct rt_cuda_extent){.offset = 4, .dims = {0, 4}, .strides = {1, 0}};
+    sym = 7; /* nothing to see: a map all the same */
+    assert_ok(rt_cuda_exec_prepare(x, &s, e));
+    long maps = b.fake->maps;
+    assert_ok(rt_cuda_exec_run(x, NULL, views, NULL, e));
+    assert_int_equal(b.fake->maps, maps + 1);
+    extent = (struct rt_cuda_extent){.offset = 4, .dims = {4, 4}, .strides = {1, 3}};
+    sym = 6; /* 12 bytes: no tensor map has that */
     assert_ok(rt_cuda_exec_prepare(x, &s, e));
     assert_fails(rt_cuda_exec_run(x, NULL, views, NULL, e), PROEM_INTERNAL,
                  "kernel 'other_map', tensor 'w': CUDA: cuTensorMapEncodeTiled");

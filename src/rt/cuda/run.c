@@ -173,10 +173,12 @@ static enum proem_status encode_map(struct rt_cuda_exec *x, const struct cuda_la
     uint32_t box[5], steps[5];
     static const int sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2}; /* by enum rt_cuda_type */
     int64_t size = sizes[m->type];
+    bool empty = false; /* no kernel reads through it, but it must be one: kernels prefetch maps */
+    for (int k = 0; k < m->rank; k++)
+        empty = empty || ext->dims[k] == 0;
     for (int k = 0; k < m->rank; k++) {
-        if (ext->dims[k] == 0) return PROEM_OK; /* there is nothing to copy: no kernel uses it */
-        dims[k] = (uint64_t)ext->dims[k];
-        strides[k] = (uint64_t)(ext->strides[k] * size);
+        dims[k] = empty ? 1 : (uint64_t)ext->dims[k];
+        strides[k] = empty ? MAP_ALIGN : (uint64_t)(ext->strides[k] * size);
         box[k] = (uint32_t)m->box[k];
         steps[k] = 1;
     }
