@@ -328,7 +328,7 @@ static enum proem_status one_head(const struct att *a, int slot, int64_t bh, int
     if (asked == NULL) q = tensor_tail(&a->q, 2, bh);
     load_head(a, &a->head[slot], b, head);
     for (int64_t i = first; i < last;) {
-        int64_t at[ATT_ROWS];
+        int64_t at[ATT_ROWS] = {0};
         t->n_rows = 0;
         for (; i < last && t->n_rows < t->max_rows; i++) {
             at[t->n_rows] = i;

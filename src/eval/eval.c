@@ -121,7 +121,7 @@ static enum proem_status prepare(struct run *r, const struct dims_binding *b, st
 }
 
 static enum proem_status shape_of(struct run *r, value_id v, struct tensor *t) {
-    int64_t shape[MAX_RANK], n = 1;
+    int64_t shape[MAX_RANK] = {0}, n = 1;
     const struct value *info = graph_value(r->g, v);
     TRY(dims_shape(r->g, r->ev.binding, v, shape, r->ev.err));
     for (int d = 0; d < info->rank; d++) {
@@ -336,7 +336,7 @@ static void settle_output(enum dtype d, struct eval_result *res) {
 static enum proem_status pack_output(struct run *r, value_id v, const char *name,
                                      const struct need *asked, struct eval_result *res) {
     struct ev *ev = &r->ev;
-    struct tensor whole, t;
+    struct tensor whole = {0}, t;
     TRY(shape_of(r, v, &whole));
     t = r->value[v];
     if (!asked->all) TRY(select_rows(r, v, &whole, asked, &t));

@@ -172,7 +172,7 @@ static enum proem_status run(struct ev *ev, struct ew_job *j, bool inexact) {
 enum proem_status eval_elementwise(struct ev *ev, const struct node *n, const struct tensor *in,
                                    struct tensor *out) {
     struct ew_job j = {.ev = ev, .op = n->op, .n_in = n->n_in, .param = n->attrs.param, .out = out};
-    enum dtype dtypes[3];
+    enum dtype dtypes[3] = {DT_NONE, DT_NONE, DT_NONE};
     bool scalar[3];
     bool exact = true;
     if (n->n_in > 3)

@@ -194,12 +194,12 @@ static double most_of(enum dtype wide) {
     return wide == DT_F32 ? 0x1.fffffep127 : 0x1.fffffffffffffp1023;
 }
 
-void special_add(struct special *s, struct iv p) {
-    if (iv_is_nan(p))
+void special_add(struct special *s, struct iv term) {
+    if (iv_is_nan(term))
         s->nan = true;
-    else if (p.lo == p.hi && p.lo > 0)
+    else if (term.lo == term.hi && term.lo > 0)
         s->up = true;
-    else if (p.lo == p.hi)
+    else if (term.lo == term.hi)
         s->down = true;
     else
         s->open = true;
