@@ -5,9 +5,6 @@
  */
 #include "../../src/gen/cuda/prelude/lanes.h"
 template <int N> struct pk_bits { unsigned x[N]; };
-struct alignas(64) pk_tensor_map {
-    char bytes[128];
-};
 #define PK_BF16       1
 #define PK_F16        2
 #define PK_E4M3       3
@@ -31,7 +28,8 @@ struct alignas(64) pk_tensor_map {
 #define AFFINE 2
 #define GATHER 3
 #define CONCAT 4
-#define ACROSS 5 /* stored with k outside */
+#define ACROSS 5  /* stored with k outside */
+#define SILU   10 /* silu(buf[0]) * buf[6] */
 /* HOOK_B */
 #define SCALED_I8  6
 #define SCALED_I4  7
@@ -159,10 +157,33 @@ PK_D pk_lanes<MM_ACC_S, W> k0_a_value(const k0_args *g, const k0_a_row<W> *r, pk
 }
 #if MM_A_LEAVES
 PK_D const void *k0_a_leaf0(const k0_args *g, const k0_a_row<1> *r, pk_i64 z, pk_i64 m, pk_i64 k) {
+#if HOOK_A == CONCAT
+    return (k < g->sym[7] ? r->p : r->p2) + k;
+#else
     return r->p + k;
+#endif
 }
 #endif
-#if MM_A_LEAVES && !MM_A_PLAIN
+#if MM_A_LEAVES > 1
+PK_D const void *k0_a_leaf1(const k0_args *g, const k0_a_row<1> *r, pk_i64 z, pk_i64 m, pk_i64 k) {
+    return 0;
+}
+PK_D float silu(float x) {
+    float y;
+    asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(0.5f * x));
+    y = __fmaf_rn(0.5f, y, 0.5f);
+    return x * y;
+}
+template <int W>
+PK_D pk_bits<1> k0_a_pack(const k0_args *g, const k0_a_row<W> *r, pk_i64 z, pk_i64 m, pk_i64 k,
+                          int cnt, const unsigned *raw, const unsigned *u) {
+    pk_bits<1> v;
+    v.x[0] =
+        bf16x2(silu(from_bf16(raw[0] & 0xffff)) * from_bf16(u[0] & 0xffff),
+               silu(__uint_as_float(raw[0] & 0xffff0000)) * __uint_as_float(u[0] & 0xffff0000));
+    return v;
+}
+#elif MM_A_LEAVES
 template <int W>
 PK_D pk_bits<1> k0_a_pack(const k0_args *g, const k0_a_row<W> *r, pk_i64 z, pk_i64 m, pk_i64 k,
                           int cnt, const unsigned *raw) {
@@ -246,7 +267,7 @@ PK_D const void *k0_b0_leaf0(const k0_args *g, const k0_b0_row<1> *r, pk_i64 z, 
     return r->p + k * MM_B0_LEAF0_BITS / 8;
 }
 #endif
-#if MM_B0_LEAVES && !MM_B0_PLAIN
+#if MM_B0_LEAVES
 PK_D unsigned mul2(unsigned a, unsigned b) {
     unsigned r;
     asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
@@ -277,15 +298,28 @@ PK_D pk_bits<1> k0_b0_pack(const k0_args *g, const k0_b0_row<W> *r, GROUP_ARG pk
 #endif
 
 #if MM_NB > 1
-template <int W> struct k0_b1_row { int none; };
+/* B1: buf[7], as B0 when that is plain. */
+template <int W> struct k0_b1_row { const elem *p; };
 template <int W> PK_D k0_b1_row<W> k0_b1_row_init(const k0_args *g, pk_i64 z, pk_i64 n, int) {
-    k0_b1_row<W> r = {0};
+    k0_b1_row<W> r = {(const elem *)g->buf[7] + (z * g->sym[2] + n) * g->sym[6]};
     return r;
 }
 template <int W>
 PK_D pk_lanes<MM_ACC_S, W> k0_b1_value(const k0_args *g, const k0_b1_row<W> *r, pk_i64 z, pk_i64 n,
                                        pk_i64 k, int cnt) {
-    return pk_lanes<MM_ACC_S, W>((MM_ACC_S)0);
+    pk_lanes<MM_ACC_S, W> v;
+    load_numbers<W>((float *)v.x, r->p + k, cnt);
+    return v;
+}
+PK_D const void *k0_b1_leaf0(const k0_args *g, const k0_b1_row<1> *r, pk_i64 z, pk_i64 n,
+                             pk_i64 k) {
+    return r->p + k;
+}
+template <int W>
+PK_D pk_bits<1> k0_b1_pack(const k0_args *g, const k0_b1_row<W> *r, pk_i64 z, pk_i64 n, pk_i64 k,
+                           int cnt, const unsigned *raw) {
+    pk_bits<1> v = {{raw[0]}};
+    return v;
 }
 #endif
 
@@ -338,7 +372,9 @@ PK_D void k0_c_store(const k0_args *g, const k0_c_row<W> *r, pk_i64 z, pk_i64 m,
         uint4 v;
         v.x = bf16x2(acc.x[0], acc.x[1]), v.y = bf16x2(acc.x[2], acc.x[3]);
         v.z = bf16x2(acc.x[4], acc.x[5]), v.w = bf16x2(acc.x[6], acc.x[7]);
-        *(uint4 *)p = v;
+        /* as one instruction: the compiler takes a structure apart and does not always join it */
+        asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y),
+                     "r"(v.z), "r"(v.w));
     } else {
         PK_EACH(W) if (l < cnt) p[l] = to_bf16(acc.x[l]);
     }

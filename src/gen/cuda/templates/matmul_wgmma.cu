@@ -19,9 +19,16 @@
  *                  multiples of 16 bytes
  *   PK_FEED_VALUE  the producers evaluate x_value: any operand at all
  *
- * With MM_REGS 1 the rows' operand is computed in registers: the raw bytes of its leaf 0, at most as
- * wide as the operand's dtype, come by PK_FEED_TMA or PK_FEED_COPY, and x_pack makes the next block's
- * wgmma fragments while the tensor cores work on this one's.
+ * PK_FEED_COPY asks for a row's address once and goes on from there; with MM_X_LEAF0_EACH 1 it asks for
+ * the address of each 16 bytes, so that the operand may be put together from several tensors (concat).
+ *
+ * With MM_REGS 1 the rows' operand is computed in registers: the raw bytes of its leaf 0 (by
+ * PK_FEED_TMA or PK_FEED_COPY) and its leaf 1 of the same width (by PK_FEED_TMA), at most as wide as
+ * the operand's dtype, and x_pack makes the next block's wgmma fragments while the tensor cores work
+ * on this one's. A plain operand may take this way too: it spares the tensor cores reads.
+ *
+ * With MM_TURNS 1 each of the two consumers has tiles of its own, of MM_ROWS rows, and they take turns:
+ * one multiplies, the other is in its epilogue. Otherwise they have the same tile, half its rows each.
  *
  * K order: blocks of K and steps of 32 bytes in it, ascending; inside a step as the tensor core adds.
  * fp8: the sums of 128 products are added to f32 sums (the tensor core keeps few bits of theirs).
@@ -43,7 +50,8 @@
  *                                   MM_B0_AXIS ..: the same for B0, B1
  *   #define MM_SWAP 0
  *   #define MM_REGS 0
- *   #define MM_ROWS 128             64 * MM_CONSUMERS, or 128 * MM_CONSUMERS with few columns
+ *   #define MM_TURNS 0
+ *   #define MM_ROWS 128             64 for each consumer of a tile, or 128 with few columns
  *   #define MM_COLS 256             64, 128, 192, 256
  *   #define MM_STAGES 4
  *   #define MM_CONSUMERS 2          warpgroups
@@ -99,7 +107,9 @@ typedef struct MM(b0_op) MM(cols1_op);
 
 enum {
     MM(row_bytes) = MM_REGS ? MM(rows_op)::leaf_bits * MM_BK / 8 : 128, /* of a row in a stage */
-    MM(rows_tile) = MM_ROWS * MM(row_bytes),
+    MM(leaf1_at) = MM_ROWS * MM(row_bytes), /* the bytes of leaf 1 behind those of leaf 0 */
+    MM(row1_bytes) = MM_REGS ? MM(rows_op)::leaf1_bits * MM_BK / 8 : 0,
+    MM(rows_tile) = MM_ROWS * (MM(row_bytes) + MM(row1_bytes)),
     MM(cols_tile) = MM_COLS * 128,
     MM(stage) = MM_ROWS_NB * MM(rows_tile) + MM_COLS_NB * MM(cols_tile),
     MM(tma_bytes) = (MM(rows_op)::feed == PK_FEED_TMA ? MM(rows_tile) : 0) +
@@ -110,17 +120,22 @@ enum {
                  MM(rows1_op)::feed == PK_FEED_COPY || MM(cols1_op)::feed == PK_FEED_COPY,
     MM(values) = MM(rows_op)::feed == PK_FEED_VALUE || MM(cols_op)::feed == PK_FEED_VALUE ||
                  MM(rows1_op)::feed == PK_FEED_VALUE || MM(cols1_op)::feed == PK_FEED_VALUE,
-    MM(mi) = MM_ROWS / 64 / MM_CONSUMERS, /* wgmma rows of a consumer */
-    MM(turn_pitch) = 68,                  /* floats of a line of 64 rows */
+    MM(mi) = MM_ROWS / 64 / (MM_TURNS ? 1 : MM_CONSUMERS), /* wgmma rows of a consumer */
+    MM(turn_pitch) = 68,                                   /* floats of a line of 64 rows */
     MM(turn_bytes) = MM_SWAP ? MM_CONSUMERS * 32 * MM(turn_pitch) * 4 : 0,
     MM(shared_bytes) = MM_STAGES * MM(stage) + MM(turn_bytes) + 16 * MM_STAGES + 1024,
     MM(steps) = 4, /* wgmma along a block of K */
     MM(sums) = MM(mi) * MM_NB
 };
-static_assert(MM_ROWS == 64 * MM_CONSUMERS * MM(mi), "rows");
+static_assert(MM_ROWS == 64 * (MM_TURNS ? 1 : MM_CONSUMERS) * MM(mi), "rows");
+static_assert(!MM_TURNS || MM_CONSUMERS == 2, "two take turns");
 static_assert(MM_CLUSTER == 1 || (MM(cols_op)::feed == PK_FEED_TMA && MM_COLS_NB == 1) ||
                   (MM(cols_op)::feed == PK_FEED_TMA && MM(cols1_op)::feed == PK_FEED_TMA),
               "a cluster shares boxes");
+static_assert(!MM_REGS || MM(rows_op)::leaf1_bits == 0 ||
+                  (MM(rows_op)::leaf1_bits == MM(rows_op)::leaf_bits &&
+                   MM(rows_op)::feed == PK_FEED_TMA && MM_ROWS_NB == 1),
+              "a second leaf is like the first");
 static_assert(!MM_REGS || MM(rows_op)::feed != PK_FEED_VALUE, "raw bytes come by copies");
 static_assert(!MM_REGS || (MM(rows_op)::leaf_bits <= 8 * MM_OB && MM(rows_op)::along), "raw bytes");
 
@@ -166,6 +181,11 @@ struct MM(ring) {
     unsigned stage, phase;
     __device__ __forceinline__ void next(void) {
         if (++stage == MM_STAGES) stage = 0, phase ^= 1;
+    }
+    __device__ __forceinline__ void skip(unsigned n) {
+        stage += n;
+        phase ^= stage / MM_STAGES & 1;
+        stage %= MM_STAGES;
     }
 };
 
@@ -219,10 +239,15 @@ template <class OP, int ROWS, int BYTES, bool SHARED, int AHEAD> struct MM(way) 
         if constexpr (OP::feed == PK_FEED_TMA)
             MM(load_box)<OP, ROWS, BYTES, SHARED>(dst, map, bar, z, o, k, rank);
     }
+    __device__ __forceinline__ void box1(unsigned dst, const pk_tensor_map *map, unsigned bar,
+                                         pk_i64 z, pk_i64 o, pk_i64 k, unsigned rank) {
+        if constexpr (OP::feed == PK_FEED_TMA && OP::leaf1_bits != 0)
+            MM(load_box)<OP, ROWS, BYTES, SHARED>(dst + MM(leaf1_at), map, bar, z, o, k, rank);
+    }
     /* Block a of those ahead. */
     __device__ __forceinline__ void fill(unsigned dst, const struct pk_args *g, pk_i64 k, pk_i64 K,
                                          unsigned t, int a) {
-        if constexpr (copy) copier.fill(dst, k, (K * OP::leaf_bits + 7) / 8, t);
+        if constexpr (copy) copier.fill(dst, g, k, (K * OP::leaf_bits + 7) / 8, t);
         if constexpr (value) {
             if (AHEAD > 0 && made) {
                 maker.template store<n>(dst, w[a], 0);
@@ -242,15 +267,16 @@ enum {
     MM(value_rows) = (MM(rows_op)::feed == PK_FEED_VALUE ? MM_ROWS : 0) +
                      (MM(cols_op)::feed == PK_FEED_VALUE ? MM_COLS : 0),
     MM(ahead) = MM(value_rows) && MM(value_rows) <= 128 ? 2 : 1,
-    MM(cols_ahead) = MM(rows_op)::feed == PK_FEED_VALUE ? 0 : MM(ahead)
+    MM(made_ahead) = MM(value_rows) <= 128 ? 2 : 0
 };
 
 PK_D void MM(produce)(const struct pk_args *g, const struct MM(tiles) & tiles, unsigned stages,
                       unsigned full, unsigned empty, unsigned t, unsigned rank,
                       const pk_tensor_map *rows_map, const pk_tensor_map *rows1_map,
-                      const pk_tensor_map *cols_map, const pk_tensor_map *cols1_map) {
-    struct MM(way)<MM(rows_op), MM_ROWS, MM(row_bytes), false, MM(ahead)> rows;
-    struct MM(way)<MM(cols_op), MM_COLS, 128, (MM_CLUSTER > 1), MM(cols_ahead)> cols;
+                      const pk_tensor_map *cols_map, const pk_tensor_map *cols1_map,
+                      const pk_tensor_map *leaf1_map) {
+    struct MM(way)<MM(rows_op), MM_ROWS, MM(row_bytes), false, MM(made_ahead)> rows;
+    struct MM(way)<MM(cols_op), MM_COLS, 128, (MM_CLUSTER > 1), MM(made_ahead)> cols;
 #if MM_ROWS_NB > 1
     struct MM(way)<MM(rows1_op), MM_ROWS, MM(row_bytes), false, 0> rows1;
 #endif
@@ -280,6 +306,7 @@ PK_D void MM(produce)(const struct pk_args *g, const struct MM(tiles) & tiles, u
                 if (MM(tma_bytes) && t == 0) {
                     pk_bar_expect(f, MM(tma_bytes));
                     rows.box(to, rows_map, f, tile.z, tile.row, k, rank);
+                    rows.box1(to, leaf1_map, f, tile.z, tile.row, k, rank);
                     cols.box(to_cols, cols_map, f, tile.z, tile.col, k, rank);
 #if MM_ROWS_NB > 1
                     rows1.box(to + MM(rows_tile), rows1_map, f, tile.z, tile.row, k, rank);
@@ -311,253 +338,7 @@ PK_D void MM(produce)(const struct pk_args *g, const struct MM(tiles) & tiles, u
 
 #include "matmul_wgmma_store.h"
 
-/* A stage is free for every block that writes into it. */
-PK_D void MM(release)(unsigned empty, unsigned stage, unsigned t) {
-    unsigned one = MM_REGS ? t % 32 : t;
-    if (MM_CLUSTER == 1) {
-        if (one == 0) pk_bar_arrive(empty + 8 * stage);
-    } else if (one < MM_CLUSTER) {
-        pk_bar_arrive_at(empty + 8 * stage, one);
-    }
-}
-
-/* Step s of a block of K. The columns' tile is all of a consumer's, its rows start at `first`. */
-PK_D pk_u64 MM(cols_at)(unsigned stage, int b, int s) {
-    unsigned a = stage + MM_ROWS_NB * MM(rows_tile) + b * MM(cols_tile) +
-                 (MM(cols_op)::along ? 32 * s : MM_STEP * 128 * s);
-    return pk_descriptor_at(pk_descriptor(MM(cols_op)::along ? 16 : MM_BK * 128), a);
-}
-PK_D pk_u64 MM(rows_at)(unsigned stage, int b, unsigned first, int s) {
-    unsigned a = stage + b * MM(rows_tile) +
-                 (MM(rows_op)::along ? 128 * first + 32 * s
-                                     : first / MM_BK * (MM_BK * 128) + MM_STEP * 128 * s);
-    return pk_descriptor_at(pk_descriptor(MM(rows_op)::along ? 16 : MM_BK * 128), a);
-}
-
-#if MM_REGS
-/* Fragments of one block of K of 16 rows a warp: register 4 s + 2 h + u of a thread holds elements k0
- * + MM_STEP s + MM_STEP / 2 h + MM_PAIR (t % 4) of row t / 4 % 8 + 8 u. */
-template <class OP> struct MM(fragment) {
-    typename OP::template row<MM_PAIR> row[2];
-    typename OP::template part<MM_PAIR> part[2];
-    pk_i64 o[2];
-
-    __device__ __forceinline__ void start(const struct pk_args *g, const struct MM(tile) & tile,
-                                          pk_i64 end, unsigned first, unsigned t) {
-        _Pragma("unroll") for (int u = 0; u < 2; u++) {
-            pk_i64 at = tile.row + first + t / 32 * 16 + t % 32 / 4 + 8 * u;
-            o[u] = at < end ? at : end - 1;
-            row[u] = OP::template row_init<MM_PAIR>(g, tile.z, o[u], MM_PAIR);
-        }
-    }
-    template <bool TAIL>
-    __device__ __forceinline__ void make(unsigned (*w)[4], const struct pk_args *g, pk_i64 z,
-                                         pk_i64 k0, pk_i64 K, unsigned raw, unsigned first,
-                                         unsigned t) {
-        constexpr int B = MM(row_bytes), some = MM_PAIR * OP::leaf_bits / 8;
-        constexpr int G = OP::group ? OP::group : 1;
-        unsigned lane = t % 32, q = lane % 4, r = first + t / 32 * 16 + lane / 4;
-        _Pragma("unroll") for (int s = 0; s < MM(steps); s++) {
-            unsigned x[4];
-            if constexpr (some == 4) {
-                pk_ldmatrix(x, raw + MM(place) < B >
-                                   (first + t / 32 * 16 + lane % 16, 2 * s + lane / 16));
-            } else {
-                _Pragma("unroll") for (int i = 0; i < 4; i++) {
-                    constexpr int step = MM_STEP * OP::leaf_bits / 8;
-                    int byte = step * s + step / 2 * (i / 2);
-                    pk_shared_load<some>(x + i, raw + MM(place) < B > (r, byte / 16) +
-                                                                          i % 2 * (8 * B) +
-                                                                          byte % 16 + some * q);
-                }
-            }
-            pk_i64 k = k0 + MM_STEP * s;
-            if (OP::group && (G % MM_BK == 0 ? s == 0 && k0 % G == 0 : MM_STEP * s % G == 0) &&
-                (!TAIL || k < K)) {
-                _Pragma("unroll") for (int u = 0; u < 2; u++) part[u] =
-                    OP::template part_init<MM_PAIR>(g, row[u], z, o[u], k, MM_PAIR);
-            }
-            _Pragma("unroll") for (int i = 0; i < 4; i++) {
-                pk_i64 at = k + MM_STEP / 2 * (i / 2) + MM_PAIR * q;
-                int u = i % 2;
-                if constexpr (TAIL) {
-                    int cnt = K - at >= MM_PAIR ? MM_PAIR : K > at ? (int)(K - at) : 0;
-                    w[s][i] = 0;
-                    if (cnt)
-                        w[s][i] =
-                            OP::template pack<MM_PAIR>(g, row[u], part[u], z, o[u], at, cnt, x + i)
-                                .x[0] &
-                            (0xffffffffu >> (32 - 8 * MM_OB * cnt));
-                } else {
-                    w[s][i] =
-                        OP::template pack<MM_PAIR>(g, row[u], part[u], z, o[u], at, MM_PAIR, x + i)
-                            .x[0];
-                }
-            }
-        }
-    }
-};
-
-/* A consumer in a tile: fragments of two blocks of K, one being multiplied, one being made. */
-struct MM(worker) {
-    const struct pk_args *g;
-    unsigned stages, full, empty, first, t;
-    struct MM(ring) at;
-    unsigned last; /* the stage before */
-    struct MM(tiles) tiles;
-    struct MM(tile) tile;
-    pk_i64 fetch_at;
-    struct MM(fragment)<MM(rows_op)> rows[MM(mi)];
-#if MM_ROWS_NB > 1
-    struct MM(fragment)<MM(rows1_op)> rows1[MM(mi)];
-#endif
-    unsigned w[2][MM_ROWS_NB * MM(mi)][MM(steps)][4];
-
-    __device__ __forceinline__ void start(void) {
-        fetch_at = tiles.K > 8 * MM_BK ? (tiles.K - 1) / MM_BK * MM_BK - 7 * MM_BK : 0;
-        _Pragma("unroll") for (int j = 0; j < MM(mi); j++) {
-            rows[j].start(g, tile, tiles.rows, first + 64 * j, t);
-#if MM_ROWS_NB > 1
-            rows1[j].start(g, tile, tiles.rows, first + 64 * j, t);
-#endif
-        }
-    }
-    template <int P, bool TAIL> __device__ __forceinline__ void make(pk_i64 k) {
-        unsigned raw = stages + at.stage * MM(stage);
-        _Pragma("unroll") for (int j = 0; j < MM(mi); j++) {
-            rows[j].template make<TAIL>(w[P][j], g, tile.z, k, tiles.K, raw, first + 64 * j, t);
-#if MM_ROWS_NB > 1
-            rows1[j].template make<TAIL>(w[P][MM(mi) + j], g, tile.z, k, tiles.K,
-                                         raw + MM(rows_tile), first + 64 * j, t);
-#endif
-        }
-    }
-    /* Fragments P of the block at k, when its stage is full. */
-    template <int P> __device__ __forceinline__ void convert(pk_i64 k) {
-        pk_bar_wait(full + 8 * at.stage, at.phase);
-        if (k + MM_BK <= tiles.K)
-            make<P, false>(k);
-        else
-            make<P, true>(k);
-    }
-    /* Multiplies fragments P with the columns of the stage; then the block before is done. */
-    template <int P>
-    __device__ __forceinline__ void multiply(MM_ACC_S (*acc)[MM_COLS / 2], pk_i64 k) {
-        unsigned stage = stages + at.stage * MM(stage);
-        if (MM(copies)) pk_fence_async();
-        pk_wgmma_fence();
-        _Pragma("unroll") for (int s = 0; s < MM(steps); s++) {
-            _Pragma("unroll") for (int j = 0; j < MM(mi); j++) {
-                _Pragma("unroll") for (int b = 0; b < MM_NB; b++)
-                    MM(mma_rs)(acc[b * MM(mi) + j], w[P][MM_ROWS_NB > 1 ? b * MM(mi) + j : j][s],
-                               MM(cols_at)(stage, MM_COLS_NB > 1 ? b : 0, s), k != 0 || s != 0);
-            }
-        }
-        pk_wgmma_commit();
-        if (k != 0) {
-            pk_wgmma_wait<1>();
-            MM(release)(empty, last, t);
-        }
-        last = at.stage;
-        at.next();
-#if MM_C_FETCH
-        if (k == fetch_at) MM(fetch_tile)(g, tiles, tile);
-#endif
-    }
-};
-
-PK_D void MM(consume)(const struct pk_args *g, const struct MM(tiles) & tiles, unsigned stages,
-                      unsigned full, unsigned empty, unsigned first, unsigned turn, unsigned t,
-                      unsigned rank) {
-    struct MM(worker) w;
-    w.g = g, w.tiles = tiles, w.stages = stages, w.full = full, w.empty = empty;
-    w.first = first, w.t = t;
-    w.at.stage = w.at.phase = 0, w.last = 0;
-    for (unsigned i = blockIdx.x / MM_CLUSTER; i < tiles.n; i += gridDim.x / MM_CLUSTER) {
-        MM_ACC_S acc[MM(sums)][MM_COLS / 2];
-        w.tile = MM(get_tile)(tiles, i, rank);
-        w.start();
-        for (pk_i64 k = 0;;) {
-            w.convert<0>(k);
-            w.multiply<0>(acc, k);
-            k += MM_BK;
-            if (k >= tiles.K) break;
-            w.convert<1>(k);
-            w.multiply<1>(acc, k);
-            k += MM_BK;
-            if (k >= tiles.K) break;
-        }
-        MM(finished)<MM(sums)>(acc);
-        MM(release)(empty, w.last, t);
-        MM(store_tile)(g, tiles, w.tile, acc, first, turn, t);
-    }
-}
-#else
-PK_D void MM(consume)(const struct pk_args *g, const struct MM(tiles) & tiles, unsigned stages,
-                      unsigned full, unsigned empty, unsigned first, unsigned turn, unsigned t,
-                      unsigned rank) {
-    struct MM(ring) at = {0, 0};
-    for (unsigned i = blockIdx.x / MM_CLUSTER; i < tiles.n; i += gridDim.x / MM_CLUSTER) {
-        struct MM(tile) tile = MM(get_tile)(tiles, i, rank);
-        MM_ACC_S acc[MM(sums)][MM_COLS / 2];
-#if MM_PROMOTE
-        _Pragma("unroll") for (int j = 0; j < MM(sums); j++)
-            _Pragma("unroll") for (int e = 0; e < MM_COLS / 2; e++) acc[j][e] = 0;
-#endif
-        unsigned last = 0; /* the stage before */
-#if MM_C_FETCH
-        pk_i64 fetch_at = tiles.K > 8 * MM_BK ? (tiles.K - 1) / MM_BK * MM_BK - 7 * MM_BK : 0;
-#endif
-        for (pk_i64 k = 0; k < tiles.K; k += MM_BK) {
-            unsigned stage = stages + at.stage * MM(stage);
-            pk_bar_wait(full + 8 * at.stage, at.phase);
-            if (MM(copies)) pk_fence_async();
-#if MM_PROMOTE
-            _Pragma("unroll") for (int j = 0; j < MM(sums); j++) {
-                MM_ACC_S part[MM_COLS / 2];
-                int b = j / MM(mi);
-                pk_wgmma_fence();
-                _Pragma("unroll") for (int s = 0; s < MM(steps); s++) MM(mma_ss)(
-                    part, MM(rows_at)(stage, MM_ROWS_NB > 1 ? b : 0, first + 64 * (j % MM(mi)), s),
-                    MM(cols_at)(stage, MM_COLS_NB > 1 ? b : 0, s), s != 0);
-                pk_wgmma_commit();
-                MM(finished)<1>(&part);
-                if (j == MM(sums) - 1) MM(release)(empty, at.stage, t);
-                _Pragma("unroll") for (int e = 0; e < MM_COLS / 2; e++) acc[j][e] += part[e];
-            }
-#else
-            pk_wgmma_fence();
-            _Pragma("unroll") for (int s = 0; s < MM(steps); s++) {
-                _Pragma("unroll") for (int j = 0; j < MM(mi); j++) {
-                    _Pragma("unroll") for (int b = 0; b < MM_NB; b++)
-                        MM(mma_ss)(acc[b * MM(mi) + j],
-                                   MM(rows_at)(stage, MM_ROWS_NB > 1 ? b : 0, first + 64 * j, s),
-                                   MM(cols_at)(stage, MM_COLS_NB > 1 ? b : 0, s), k != 0 || s != 0);
-                }
-            }
-            pk_wgmma_commit();
-            if (!MM_INFLIGHT) {
-                MM(finished)<MM(sums)>(acc);
-                MM(release)(empty, at.stage, t);
-            } else if (k != 0) {
-                pk_wgmma_wait<1>();
-                MM(release)(empty, last, t);
-            }
-#endif
-            last = at.stage;
-            at.next();
-#if MM_C_FETCH
-            if (k == fetch_at) MM(fetch_tile)(g, tiles, tile);
-#endif
-        }
-        if (!MM_PROMOTE && MM_INFLIGHT) {
-            MM(finished)<MM(sums)>(acc);
-            MM(release)(empty, last, t);
-        }
-        MM(store_tile)(g, tiles, tile, acc, first, turn, t);
-    }
-}
-#endif
+#include "matmul_wgmma_consume.h"
 
 /* No products: the epilogue of 0. */
 PK_D void MM(store_zeros)(const struct pk_args *g) {
@@ -586,9 +367,17 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + MM_CONSUMERS), 1)
                  ,
                  const __grid_constant__ pk_tensor_map map_a
 #endif
+#if MM_REGS && !MM_SWAP && MM_A_FEED == PK_FEED_TMA && MM_A_LEAVES > 1
+                 ,
+                 const __grid_constant__ pk_tensor_map map_leaf1
+#endif
 #if MM_B0_FEED == PK_FEED_TMA
                  ,
                  const __grid_constant__ pk_tensor_map map_b0
+#endif
+#if MM_REGS && MM_SWAP && MM_B0_FEED == PK_FEED_TMA && MM_B0_LEAVES > 1
+                 ,
+                 const __grid_constant__ pk_tensor_map map_leaf1
 #endif
 #if MM_NB > 1 && MM_B1_FEED == PK_FEED_TMA
                  ,
@@ -597,7 +386,7 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + MM_CONSUMERS), 1)
         ) {
     extern __shared__ __align__(1024) unsigned char pk_shared[];
     const struct pk_args *g = &args;
-    const pk_tensor_map *a = 0, *b0 = 0, *b1 = 0;
+    const pk_tensor_map *a = 0, *b0 = 0, *b1 = 0, *leaf1 = 0;
 #if MM_A_FEED == PK_FEED_TMA
     a = &map_a;
 #endif
@@ -606,6 +395,10 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + MM_CONSUMERS), 1)
 #endif
 #if MM_NB > 1 && MM_B1_FEED == PK_FEED_TMA
     b1 = &map_b1;
+#endif
+#if MM_REGS && !MM_SWAP && MM_A_FEED == PK_FEED_TMA && MM_A_LEAVES > 1 ||                          \
+    MM_REGS && MM_SWAP && MM_B0_FEED == PK_FEED_TMA && MM_B0_LEAVES > 1
+    leaf1 = &map_leaf1;
 #endif
     struct MM(tiles) tiles = MM(get_tiles)(g);
     if (tiles.K == 0) {
@@ -621,7 +414,8 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + MM_CONSUMERS), 1)
         for (int s = 0; s < MM_STAGES; s++) {
             pk_bar_init(full + 8 * s,
                         (MM(tma_bytes) ? 1 : 0) + (MM(copies) ? 128 : 0) + (MM(values) ? 128 : 0));
-            pk_bar_init(empty + 8 * s, MM_CONSUMERS * MM_CLUSTER * (MM_REGS ? 4 : 1));
+            pk_bar_init(empty + 8 * s,
+                        (MM_TURNS ? 1 : MM_CONSUMERS) * MM_CLUSTER * (MM_REGS ? 4 : 1));
         }
         pk_fence_barriers();
         if (a) pk_tma_prefetch(a);
@@ -633,13 +427,12 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + MM_CONSUMERS), 1)
     if (group == 0) {
         pk_registers_less<MM_PRODUCER_REGS>();
         if (MM(copies) || MM(values) || threadIdx.x == 0) MM(produce)
-        (g, tiles, stages, full, empty, t, rank, MM_SWAP ? b0 : a, b1, MM_SWAP ? a : b0, b1);
+        (g, tiles, stages, full, empty, t, rank, MM_SWAP ? b0 : a, b1, MM_SWAP ? a : b0, b1, leaf1);
     } else {
         pk_registers_more<MM_CONSUMER_REGS>();
         unsigned w = group - 1;
         MM(consume)
-        (g, tiles, stages, full, empty, w * 64 * MM(mi), turn + w * (32 * MM(turn_pitch) * 4), t,
-         rank);
+        (g, tiles, stages, full, empty, w, turn + w * (32 * MM(turn_pitch) * 4), t, rank);
     }
     /* Nobody leaves while a neighbour may write into its shared memory or arrive at its barriers. */
     if (MM_CLUSTER > 1) pk_cluster_leave();

@@ -3,6 +3,21 @@
  * dtypes. MM_MMA_KIND is the end of wgmma's name; MM_MMA_SS and MM_MMA_RS are its last operands,
  * signs and, for 16-bit dtypes, which matrices lie with their lanes across k.
  */
+#ifndef PK_BF16 /* dtypes of operands */
+#define PK_BF16 1
+#define PK_F16  2
+#define PK_E4M3 3
+#define PK_E5M2 4
+#define PK_F32  5
+#define PK_I8   6
+#define PK_U8   7
+#endif
+#ifndef PK_FEED_TMA
+#define PK_FEED_TMA   1
+#define PK_FEED_COPY  2
+#define PK_FEED_VALUE 3
+#endif
+
 #define MM_CAT2(a, b) a##_##b
 #define MM_CAT1(a, b) MM_CAT2(a, b)
 #define MM(x)         MM_CAT1(PK_KERNEL, x)
@@ -42,8 +57,29 @@
 #ifndef MM_B1_LEAF0_BITS
 #define MM_B1_LEAF0_BITS 0
 #endif
-#ifndef MM_INFLIGHT
-#define MM_INFLIGHT 1
+#ifndef MM_INTERLEAVE
+#define MM_INTERLEAVE 1
+#endif
+#ifndef MM_TURNS
+#define MM_TURNS 0
+#endif
+#ifndef MM_A_LEAF1_BITS
+#define MM_A_LEAF1_BITS 0
+#endif
+#ifndef MM_A_LEAF0_EACH
+#define MM_A_LEAF0_EACH 0
+#endif
+#ifndef MM_B0_LEAF1_BITS
+#define MM_B0_LEAF1_BITS 0
+#endif
+#ifndef MM_B0_LEAF0_EACH
+#define MM_B0_LEAF0_EACH 0
+#endif
+#ifndef MM_B1_LEAF1_BITS
+#define MM_B1_LEAF1_BITS 0
+#endif
+#ifndef MM_B1_LEAF0_EACH
+#define MM_B1_LEAF0_EACH 0
 #endif
 #ifndef MM_C_FETCH
 #define MM_C_FETCH 0

@@ -8,17 +8,32 @@
  * rows is, for each 128 bytes of rows, MM_BK lines of one k.
  */
 
+#if MM_A_LEAVES > 1
+#define MM_A_RAW1 , raw1
+#else
+#define MM_A_RAW1
+#endif
 #if !MM_A_GROUP
 #define MM_A_Q
 template <int W> struct MM(a_group) {};
 #else
 #define MM_A_Q , &q
 #endif
+#if MM_B0_LEAVES > 1
+#define MM_B0_RAW1 , raw1
+#else
+#define MM_B0_RAW1
+#endif
 #if !MM_B0_GROUP
 #define MM_B0_Q
 template <int W> struct MM(b0_group) {};
 #else
 #define MM_B0_Q , &q
+#endif
+#if MM_B1_LEAVES > 1
+#define MM_B1_RAW1 , raw1
+#else
+#define MM_B1_RAW1
 #endif
 #if !MM_B1_GROUP
 #define MM_B1_Q
@@ -50,6 +65,8 @@ template <int W> struct MM(b1_group) {};
             along = MM_##X##_AXIS,                                                                 \
             group = MM_##X##_GROUP,                                                                \
             leaf_bits = MM_##X##_LEAF0_BITS,                                                       \
+            leaf1_bits = MM_##X##_LEAVES > 1 ? MM_##X##_LEAF1_BITS : 0,                            \
+            each = MM_##X##_LEAF0_EACH,                                                            \
             batched = MM_##X##_MAP_Z                                                               \
         };                                                                                         \
         template <int W> using row = MM(x##_row)<W>;                                               \
@@ -69,14 +86,21 @@ template <int W> struct MM(b1_group) {};
             (void)q;                                                                               \
             return MM(x##_value)<W>(g, &r MM_##X##_Q, z, o, k, n);                                 \
         }                                                                                          \
-        PK_D const char *leaf(const struct pk_args *g, const row<1> &r, pk_i64 z, pk_i64 o) {      \
-            return (const char *)MM(x##_leaf0)(g, &r, z, o, 0);                                    \
+        PK_D const char *leaf(const struct pk_args *g, const row<1> &r, pk_i64 z, pk_i64 o,        \
+                              pk_i64 k) {                                                          \
+            return (const char *)MM(x##_leaf0)(g, &r, z, o, k);                                    \
         }                                                                                          \
         template <int W>                                                                           \
         PK_D pk_bits<1> pack(const struct pk_args *g, const row<W> &r, const part<W> &q, pk_i64 z, \
-                             pk_i64 o, pk_i64 k, int n, const unsigned *raw) {                     \
+                             pk_i64 o, pk_i64 k, int n, const unsigned *raw0,                      \
+                             const unsigned *raw1) {                                               \
             (void)q;                                                                               \
-            return MM(x##_pack)<W>(g, &r MM_##X##_Q, z, o, k, n, raw);                             \
+            (void)raw1;                                                                            \
+            pk_bits<1> same = {{raw0[0]}};                                                         \
+            if constexpr (MM_##X##_PLAIN)                                                          \
+                return same;                                                                       \
+            else                                                                                   \
+                return MM(x##_pack)<W>(g, &r MM_##X##_Q, z, o, k, n, raw0 MM_##X##_RAW1);          \
         }                                                                                          \
     };
 
@@ -85,8 +109,6 @@ MM_NO_GROUP(a)
 #endif
 #if !MM_A_LEAVES
 MM_NO_LEAF(a)
-#endif
-#if !MM_A_LEAVES || MM_A_PLAIN
 MM_NO_PACK(a)
 #endif
 MM_OPERAND(a, A)
@@ -95,8 +117,6 @@ MM_NO_GROUP(b0)
 #endif
 #if !MM_B0_LEAVES
 MM_NO_LEAF(b0)
-#endif
-#if !MM_B0_LEAVES || MM_B0_PLAIN
 MM_NO_PACK(b0)
 #endif
 MM_OPERAND(b0, B0)
@@ -106,8 +126,6 @@ MM_NO_GROUP(b1)
 #endif
 #if !MM_B1_LEAVES
 MM_NO_LEAF(b1)
-#endif
-#if !MM_B1_LEAVES || MM_B1_PLAIN
 MM_NO_PACK(b1)
 #endif
 MM_OPERAND(b1, B1)
@@ -174,27 +192,41 @@ PK_D void MM(load_box)(unsigned dst, const pk_tensor_map *map, unsigned bar, pk_
 /* Rows by their addresses: 128 threads, 16 bytes each at a time. */
 template <class OP, int ROWS, int BYTES> struct MM(copier) {
     enum { pieces = BYTES / 16, step = 128 / pieces, n = ROWS / step };
-    const char *row[n];
+    typename OP::template row<1> row[OP::each ? n : 1];
+    const char *from[OP::each ? 1 : n];
+    pk_i64 z, o;
     unsigned inside;
-    __device__ __forceinline__ void start(const struct pk_args *g, pk_i64 z, pk_i64 o, pk_i64 end,
-                                          unsigned t) {
-        inside = 0;
+    __device__ __forceinline__ void start(const struct pk_args *g, pk_i64 tile_z, pk_i64 first,
+                                          pk_i64 end, unsigned t) {
+        z = tile_z, o = first, inside = 0;
         _Pragma("unroll") for (int i = 0; i < n; i++) {
             pk_i64 at = o + t / pieces + i * step;
             if (at < end) inside |= 1u << i;
-            at = at < end ? at : end - 1;
+            at = at < end ? at : o;
             typename OP::template row<1> r = OP::template row_init<1>(g, z, at, 1);
-            row[i] = OP::leaf(g, r, z, at);
+            if constexpr (OP::each)
+                row[i] = r;
+            else
+                from[i] = OP::leaf(g, r, z, at, 0);
         }
     }
     /* bytes: the length of a row */
-    __device__ __forceinline__ void fill(unsigned dst, pk_i64 k, pk_i64 bytes, unsigned t) const {
-        pk_i64 from = k * OP::leaf_bits / 8 + 16 * (t % pieces), left = bytes - from;
+    __device__ __forceinline__ void fill(unsigned dst, const struct pk_args *g, pk_i64 k,
+                                         pk_i64 bytes, unsigned t) const {
+        pk_i64 ahead = k * OP::leaf_bits / 8 + 16 * (t % pieces), left = bytes - ahead;
         int some = left <= 0 ? 0 : left < 16 ? (int)left : 16;
-        from = left <= 0 ? 0 : from;
-        _Pragma("unroll") for (int i = 0; i < n; i++)
-            pk_copy16(dst + MM(place) < BYTES > (t / pieces + i * step, t % pieces), row[i] + from,
-                      inside >> i & 1 ? some : 0);
+        ahead = left <= 0 ? 0 : ahead;
+        _Pragma("unroll") for (int i = 0; i < n; i++) {
+            bool in = inside >> i & 1;
+            const char *p;
+            if constexpr (OP::each)
+                p = OP::leaf(g, row[i], z, in ? o + t / pieces + i * step : o,
+                             ahead * 8 / OP::leaf_bits);
+            else
+                p = from[i] + ahead;
+            pk_copy16(dst + MM(place) < BYTES > (t / pieces + i * step, t % pieces), p,
+                      in ? some : 0);
+        }
     }
 };
 

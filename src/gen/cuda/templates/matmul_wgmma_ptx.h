@@ -9,6 +9,13 @@
 #ifndef PK_WGMMA_PTX
 #define PK_WGMMA_PTX 1
 
+#ifndef PK_TENSOR_MAP
+#define PK_TENSOR_MAP 1
+struct alignas(64) pk_tensor_map {
+    char bytes[128];
+};
+#endif
+
 PK_D unsigned pk_shared_address(const void *p) {
     return (unsigned)__cvta_generic_to_shared(p);
 }
@@ -152,8 +159,15 @@ PK_D void pk_ldmatrix_trans(unsigned *r, unsigned a) {
 }
 
 /* The 128 threads of a warpgroup; barrier 0 is the block's. */
-PK_D void pk_group_sync(int barrier) {
+PK_D void pk_group_sync(unsigned barrier) {
     asm volatile("bar.sync %0, 128;" ::"r"(barrier) : "memory");
+}
+/* One warpgroup waits for another. */
+PK_D void pk_await_turn(unsigned barrier) {
+    asm volatile("bar.sync %0, 256;" ::"r"(barrier) : "memory");
+}
+PK_D void pk_pass_turn(unsigned barrier) {
+    asm volatile("bar.arrive %0, 256;" ::"r"(barrier) : "memory");
 }
 
 /* ---- warpgroups ---------------------------------------------------------------------------- */

@@ -43,19 +43,18 @@ PK_D void MM(pick_part)(MM_ACC_S (*x)[16], MM_ACC_S (*acc)[MM_COLS / 2], int par
 template <bool INSIDE>
 PK_D void MM(store_part)(const struct pk_args *g, const struct MM(tiles) & tiles,
                          const struct MM(tile) & tile, MM_ACC_S (*x)[16], int part, unsigned first,
-                         unsigned turn, unsigned t) {
+                         unsigned group, unsigned turn, unsigned t) {
     unsigned r = t / 32 * 16 + t % 32 / 4, q = t % 4, piece = t % 8, other = piece / 4;
-    int i = part / (MM_COLS / 32), c = part % (MM_COLS / 32),
-        group = 1 + (int)(first / (64 * MM(mi)));
+    int i = part / (MM_COLS / 32), c = part % (MM_COLS / 32);
     pk_lanes<MM_ACC_S, 8> v[2][MM_NB];
     _Pragma("unroll") for (int b = 0; b < MM_NB; b++) {
-        pk_group_sync(group);
+        pk_group_sync(1 + group);
         _Pragma("unroll") for (int e = 0; e < 16; e++) {
             unsigned m = 8 * (e / 4) + 2 * q + e % 2;
             pk_shared_store4(turn + 4 * (m * MM(turn_pitch) + r + 8 * (e / 2 % 2)),
                              pk_cast_bits<unsigned>(x[b][e]));
         }
-        pk_group_sync(group);
+        pk_group_sync(1 + group);
         /* half of the threads read their second half first: no two in one bank */
         _Pragma("unroll") for (int p = 0; p < 2; p++) {
             unsigned from = turn + 4 * ((16 * p + t / 8) * MM(turn_pitch) + 8 * piece);
@@ -87,8 +86,8 @@ PK_D void MM(pick_part)(MM_ACC_S (*x)[8], MM_ACC_S (*acc)[MM_COLS / 2], int part
 template <bool INSIDE>
 PK_D void MM(store_part)(const struct pk_args *g, const struct MM(tiles) & tiles,
                          const struct MM(tile) & tile, MM_ACC_S (*x)[8], int part, unsigned first,
-                         unsigned turn, unsigned t) {
-    (void)turn;
+                         unsigned group, unsigned turn, unsigned t) {
+    (void)turn, (void)group;
     unsigned q = t % 4;
     int i = part / (MM_COLS / 16), c = part / 2 % (MM_COLS / 32), h = part % 2;
     pk_lanes<MM_ACC_S, 8> v[MM_NB];
@@ -116,12 +115,12 @@ PK_D void MM(store_part)(const struct pk_args *g, const struct MM(tiles) & tiles
 
 PK_D void MM(store_tile)(const struct pk_args *g, const struct MM(tiles) & tiles,
                          const struct MM(tile) & tile, MM_ACC_S (*acc)[MM_COLS / 2], unsigned first,
-                         unsigned turn, unsigned t) {
+                         unsigned group, unsigned turn, unsigned t) {
     if (tile.row + MM_ROWS <= tiles.rows && tile.col + MM_COLS <= tiles.cols) {
         _Pragma("unroll") for (int p = 0; p < MM(parts); p++) {
             MM_ACC_S x[MM_NB][MM(part_sums)];
             MM(pick_part)(x, acc, p);
-            MM(store_part)<true>(g, tiles, tile, x, p, first, turn, t);
+            MM(store_part)<true>(g, tiles, tile, x, p, first, group, turn, t);
             /* so many parts' loads may be under way at one time: registers */
             if (p % 8 == 7) asm volatile("" ::: "memory");
         }
@@ -130,18 +129,18 @@ PK_D void MM(store_tile)(const struct pk_args *g, const struct MM(tiles) & tiles
     _Pragma("unroll 1") for (int p = 0; p < MM(parts); p++) {
         MM_ACC_S x[MM_NB][MM(part_sums)];
         _Pragma("unroll") for (int i = 0; i < MM(parts); i++) if (p == i) MM(pick_part)(x, acc, i);
-        MM(store_part)<false>(g, tiles, tile, x, p, first, turn, t);
+        MM(store_part)<false>(g, tiles, tile, x, p, first, group, turn, t);
     }
 }
 
 #if MM_C_FETCH
 /* What the epilogue will read, to the L2 cache while the last products are summed: 64 n at a time. */
 PK_D void MM(fetch_tile)(const struct pk_args *g, const struct MM(tiles) & tiles,
-                         const struct MM(tile) & tile) {
+                         const struct MM(tile) & tile, int first) {
     constexpr int rows = MM_SWAP ? MM_COLS : MM_ROWS, lines = (MM_SWAP ? MM_ROWS : MM_COLS) / 64;
     pk_i64 m0 = MM_SWAP ? tile.col : tile.row, n0 = MM_SWAP ? tile.row : tile.col;
     pk_i64 M = MM_SWAP ? tiles.cols : tiles.rows, N = MM_SWAP ? tiles.rows : tiles.cols;
-    for (int i = threadIdx.x - 128; i < rows * lines; i += 128 * MM_CONSUMERS) {
+    for (int i = first; i < rows * lines; i += MM_TURNS ? 128 : 128 * MM_CONSUMERS) {
         pk_i64 m = m0 + i / lines, n = n0 + i % lines * 64;
         if (m >= M || n >= N) continue;
         MM(c_row)<8> row = MM(c_row_init)<8>(g, tile.z, m);

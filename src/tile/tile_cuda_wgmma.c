@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT
+ * The many-rows template's constants from the sizes, the operands and the device.
+ *
+ * How operands are fed follows from their leaf tables alone. An operand that is computed goes through
+ * registers, which only wgmma's rows can; of two, the one that costs more, and the other is written to
+ * shared memory by the producers, where anything can go. Then the tiles that fit in registers and
+ * shared memory are compared by a model of the time of one: the slowest of tensor cores, bytes from
+ * L2 and conversion, and the part of the epilogue that nothing hides; times the waves of tiles.
+ */
+#include "tile/tile_cuda_wgmma.h"
+
+enum { LINE = 128, MOST_STAGES = 8, ALL_REGISTERS = 64512 };
+
+struct shape {
+    int rows, cols;
+    bool turns;
+};
+
+/* Sums take rows / 64 * cols / 2 registers of a consumer's thread. */
+static const struct shape shapes[] = {{128, 256, false}, {64, 256, true},   {256, 128, false},
+                                      {128, 128, true},  {128, 192, false}, {128, 128, false},
+                                      {128, 64, false}};
+
+static int64_t ceil_div(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+/* The way to shared memory of an operand that is not computed in registers. */
+static enum tile_feed straight(const struct tile_wgmma_operand *x) {
+    if (x->plain && x->map) return TILE_FEED_TMA;
+    if (x->plain && x->lines && x->along) return TILE_FEED_COPY;
+    return TILE_FEED_VALUE;
+}
+
+/* May its leaves be turned into fragments? */
+static bool by_registers(const struct tile_wgmma_operand *x) {
+    if (!x->along || x->leaves < 1 || x->leaves > 2 || !(x->map || x->lines)) return false;
+    if (x->leaves == 2 && !(x->map && x->leaf1_same)) return false;
+    int step = 256 / x->bits, block = 8 * LINE / x->bits;
+    if (x->group > 0 && (x->group % step || (x->group % block && block % x->group))) return false;
+    return x->leaf_bits <= x->bits && x->leaf_bits * block / 8 >= 32;
+}
+
+static bool computed(const struct tile_wgmma_operand *x) {
+    return straight(x) == TILE_FEED_VALUE;
+}
+
+/* Which operand is wgmma's rows, and how both are fed. */
+static void choose_feeds(const struct tile_wgmma_problem *p, struct tile_wgmma *t) {
+    const struct tile_wgmma_operand *a = &p->a, *b = &p->b;
+    bool ra = computed(a) && by_registers(a), rb = computed(b) && by_registers(b);
+    if (ra && rb) {
+        double wa = a->ops * (double)(p->M > 0 ? p->M : 4096);
+        double wb = b->ops * (double)(p->N > 0 ? p->N : 4096);
+        ra = wa > wb;
+        rb = !ra;
+    }
+    t->a_feed = ra ? (a->map ? TILE_FEED_TMA : TILE_FEED_COPY) : straight(a);
+    t->b_feed = rb ? (b->map ? TILE_FEED_TMA : TILE_FEED_COPY) : straight(b);
+    t->regs = ra || rb;
+    /* The operand that takes more of the producers' time is better the narrower side. */
+    t->swap = rb || (!ra && t->b_feed != TILE_FEED_TMA && t->a_feed == TILE_FEED_TMA);
+}
+
+/* Bytes of shared memory as the template lays it out; 0: fewer than three stages. */
+static int choose_stages(const struct tile_wgmma_problem *p, const struct device_desc *d,
+                         struct tile_wgmma *t) {
+    const struct tile_wgmma_operand *rows = t->swap ? &p->b : &p->a;
+    int block = 8 * LINE / rows->bits;
+    int line = t->regs ? rows->leaves * rows->leaf_bits * block / 8 : LINE;
+    int stage = (t->swap ? p->n_b : 1) * t->rows * line + (t->swap ? 1 : p->n_b) * t->cols * LINE;
+    int other = (t->swap ? t->consumers * 32 * 68 * 4 : 0) + 1024;
+    int64_t room = d->gpu.shared_block - other;
+    t->stages = (int)(room / (stage + 16));
+    if (t->stages > MOST_STAGES) t->stages = MOST_STAGES;
+    return t->stages < 3 ? 0 : t->stages * (stage + 16) + other;
+}
+
+static void choose_registers(const struct tile_wgmma_problem *p, struct tile_wgmma *t) {
+    bool makes = t->a_feed == TILE_FEED_VALUE || t->b_feed == TILE_FEED_VALUE;
+    bool copies = t->a_feed == TILE_FEED_COPY || t->b_feed == TILE_FEED_COPY;
+    (void)p;
+    t->producer_regs = makes && !t->regs ? 136 : makes || copies ? 88 : 40;
+    t->consumer_regs = (ALL_REGISTERS / 128 - t->producer_regs) / t->consumers / 8 * 8;
+}
+
+/* Registers of a consumer's thread: sums, fragments of two blocks, addresses. */
+static bool registers_fit(const struct tile_wgmma_problem *p, const struct tile_wgmma *t) {
+    int mi = t->rows / 64 / (t->turns ? 1 : t->consumers), sums = mi * p->n_b * t->cols / 2;
+    int parts = p->a.bits == 8 && !p->whole_numbers ? t->cols / 2 : 0; /* fp8: sums of 128 */
+    int fragments = t->regs ? 32 * mi * (t->swap ? p->n_b : 1) : 0;
+    return sums + parts + fragments + 40 <= t->consumer_regs;
+}
+
+/* Seconds of one tile on one SM, all others busy. */
+static double tile_seconds(const struct tile_wgmma_problem *p, const struct tile_wgmma *t,
+                           const struct device_desc *d) {
+    const struct device_gpu *u = &d->gpu;
+    const struct tile_wgmma_operand *rows = t->swap ? &p->b : &p->a;
+    double k = (double)p->K, sms = u->sms, n_b = p->n_b;
+    double rate = p->a.bits == 8    ? (p->whole_numbers ? u->tensor_i8 : u->tensor_f8)
+                  : p->a.bits == 32 ? u->tensor_tf32
+                                    : u->tensor_f16;
+    double results = (double)t->rows * t->cols * n_b;
+    double math = 2 * results * k / (0.76 * rate);
+    double bytes = ((t->swap ? n_b : 1) * t->rows * (t->regs ? rows->leaf_bits : rows->bits) +
+                    (t->swap ? 1 : n_b) * t->cols * (double)p->a.bits / t->cluster) *
+                   k / 8;
+    double traffic = bytes / (u->l2_bandwidth / sms);
+    /* Arithmetic of one operation a clock and lane, 128 lanes. */
+    double clock = u->hz * 128;
+    double make = 0;
+    if (t->regs) make = (t->swap ? n_b : 1) * t->rows * k * (rows->ops + 4) / clock;
+    double write = 0; /* by 4 warps, which wait for what they load */
+    if (t->a_feed == TILE_FEED_VALUE)
+        write += (t->swap ? t->cols : t->rows) * k * (p->a.ops + 12) / (clock / 4);
+    if (t->b_feed == TILE_FEED_VALUE)
+        write += (t->swap ? t->rows : t->cols) * n_b * k * (p->b.ops + 12) / (clock / 4);
+    double end = results * (p->c_ops + (t->swap ? 14 : 10)) / clock + 1e-6;
+    double loop = math > traffic ? math : traffic;
+    loop = loop > write ? loop : write;
+    /* Conversion is issued between products and takes a part of its own time from them. */
+    loop += 0.3 * make;
+    return t->turns ? (loop > end ? loop : end) : loop + end;
+}
+
+static void model(const struct tile_wgmma_problem *p, const struct device_desc *d,
+                  struct tile_wgmma *t) {
+    t->tiles = -1;
+    t->seconds = -1;
+    if (p->Z < 0 || p->M < 0 || p->N < 0 || p->K < 0) return;
+    int64_t down = ceil_div(t->swap ? p->N : p->M, (int64_t)t->rows * t->cluster);
+    int64_t across = ceil_div(t->swap ? p->M : p->N, t->cols);
+    int64_t clusters = d->gpu.sms / t->cluster, at_once = t->turns ? 2 * clusters : clusters;
+    int64_t all = down * across * p->Z;
+    t->tiles = all * t->cluster;
+    /* Two tiles that take turns share the tensor cores; one alone has them to itself. */
+    double each = tile_seconds(p, t, d);
+    double rounds = (double)ceil_div(all, at_once);
+    if (t->turns) rounds = rounds * 2 - (all % at_once != 0 && all % at_once <= clusters ? 1 : 0);
+    t->seconds = rounds * each + 4e-6;
+}
+
+struct tile_wgmma tile_cuda_wgmma(const struct tile_wgmma_problem *p, const struct device_desc *d) {
+    struct tile_wgmma best = {.fits = false, .seconds = -1}, base = {.consumers = 2};
+    if (d->gpu.cc / 10 != 9 || !d->gpu.specific) return best;
+    if (p->n_b < 1 || p->n_b > 2 || p->a.bits != p->b.bits) return best;
+    /* Only 16-bit elements may lie across k. */
+    if (p->a.bits != 16 && !(p->a.along && p->b.along)) return best;
+    choose_feeds(p, &base);
+    struct tile_wgmma_problem q = *p; /* sizes that are not known: large ones */
+    if (q.Z < 0) q.Z = 1;
+    if (q.M < 0) q.M = 4096;
+    if (q.N < 0) q.N = 4096;
+    if (q.K < 0) q.K = 4096;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        struct tile_wgmma t = base;
+        t.rows = shapes[i].rows, t.cols = shapes[i].cols, t.turns = shapes[i].turns;
+        bool cols_tma = (t.swap ? t.a_feed : t.b_feed) == TILE_FEED_TMA;
+        int64_t down = ceil_div(t.swap ? q.N : q.M, t.rows);
+        t.cluster = cols_tma && t.turns && down > 1 ? 2 : 1;
+        t.raster = 8;
+        t.fetch = p->c_reads;
+        t.threads = 128 * (1 + t.consumers);
+        t.shared = choose_stages(p, d, &t);
+        choose_registers(p, &t);
+        if (t.shared == 0 || !registers_fit(p, &t)) continue;
+        model(&q, d, &t);
+        if (!best.fits || t.seconds < best.seconds) best = t, best.fits = true;
+    }
+    best.a_lanes = best.b_lanes = LINE / p->a.bits;
+    best.pack_lanes = 32 / p->a.bits;
+    if (p->Z < 0 || p->M < 0 || p->N < 0 || p->K < 0) best.seconds = -1, best.tiles = -1;
+    return best;
+}
