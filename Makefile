@@ -6,7 +6,7 @@
 #   make test-cuda, bench-cuda          on a GPU; make gpu-bundle builds for a machine without packages
 #   make check-asan, check-tsan                         make fuzz      SECONDS=60 for each target
 #   make demo       a layer of a real model: plan, check, times
-#   make lint       layers, format, clang-tidy          make format    rewrite in the project's style
+#   make lint       layers, format, make tidy           make format    rewrite in the project's style
 #   make bench      measure against other libraries (bench/README.md)  BENCH="--section squares"
 
 JOBS ?= $(shell nproc)
@@ -14,7 +14,7 @@ PREFIX ?= /usr/local
 SECONDS ?= 60
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all test-graphs test-benchdnn test-cuda-compile deps demo check check-asan check-tsan fuzz lint layers format format-check install bench clean
+.PHONY: all test-graphs test-benchdnn test-cuda-compile deps demo check check-asan check-tsan fuzz lint tidy layers format format-check install bench clean
 
 all: build/CMakeCache.txt
 	@cmake --build build -j $(JOBS)
@@ -85,11 +85,12 @@ format:
 format-check:
 	@clang-format --dry-run -Werror $(SOURCES)
 
-lint: layers format-check
+# Every source, or what has changed since the last time; .clang-tidy has the checks and the reasons.
+tidy:
 	@cmake --preset dev >/dev/null
-	@cmake --build --preset dev -j $(JOBS) >/dev/null
-	@git ls-files 'src/*.c' ':!src/gen/c/templates/*' | \
-	    xargs -n 1 -P $(JOBS) clang-tidy -p build/dev --quiet --warnings-as-errors='*'
+	@tools/tidy.sh build/dev $(JOBS)
+
+lint: layers format-check tidy
 
 bench:
 	@bench/run $(BENCH)

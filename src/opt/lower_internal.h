@@ -40,6 +40,6 @@ enum dtype lw_inner(const struct lower *l, value_id x);
 /* The rules; each gives the lowered value of the node's first result. */
 value_id lower_attention(struct lower *l, const struct node *n, const value_id *in, value_id *lse);
 value_id lower_grouped(struct lower *l, const struct node *n, const value_id *in);
-value_id lower_softmax_of(struct lower *l, value_id scores, int axis, value_id *lse);
+value_id lower_softmax_of(struct lower *l, value_id x, int axis, value_id *lse);
 
 #endif
