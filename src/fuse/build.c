@@ -82,11 +82,11 @@ static void narrow_visit(void *user, fn_id f) {
         k = k || sx_depends(p, n->idx[i], w->k);
     }
     if (!outer || !k) return;
-    w->any = w->any || dtype_bits(n->dtype) < 32;
+    w->any = w->any || dtype_bits(n->dtype) < 16;
     w->no = w->no || !is_const_param(w->s->g, n->tensor);
 }
 
-/* Is an operand over (outer, k) made of constants below 32 bits an element? */
+/* Is an operand over (outer, k) made of constants, with some below 16 bits an element? */
 static bool narrow_const(struct sched *s, fn_id f, sx outer, sx k) {
     struct narrow_walk w = {.s = s, .outer = outer, .k = k};
     if (f != 0) fn_walk(s->plan->fns, f, narrow_visit, &w);

@@ -16,7 +16,7 @@ struct tile_problem {
     int64_t likely_M;   /* the sizes that M and N are planned for, -1: none */
     int64_t likely_N;
     bool one_order;       /* `eager`: one K order for all shapes of operands */
-    bool narrow_const[2]; /* a, b: is it made of constants below 32 bits an element? */
+    bool narrow_const[2]; /* a, b: is it made of constants, some below 16 bits? */
 };
 
 /* Templates of a GPU. */

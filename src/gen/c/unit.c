@@ -218,6 +218,11 @@ static bool pack_side(struct writer *w, fn_id f, struct gen_operand *out) {
     return true;
 }
 
+/* Few rows stream weights of 16 bits and more as they lie, along k, as fast as memory gives them. */
+static bool few_from_panels(const struct kernel *k) {
+    return k->problem.narrow_const[k->tile.swap ? 0 : 1];
+}
+
 /* What is packed once: weights of a small dtype as they are, in the order in which they are read;
  * else whole panels of f32 and f64 operands. */
 static enum proem_status pack_operands(struct writer *w, struct emit *e, struct kernel *k,
@@ -227,7 +232,7 @@ static enum proem_status pack_operands(struct writer *w, struct emit *e, struct 
     if (k->kind != KERNEL_MATMUL || shares_bytes(w->p, k)) return PROEM_OK;
     bool swap = k->tile.swap;
     fn_id right = swap ? k->a : k->b[0], left = swap ? k->b[0] : k->a;
-    if (k->n_b == 1)
+    if (k->n_b == 1 && (k->tile.packed || few_from_panels(k)))
         packs_find(e, right, swap ? k->m : k->n, swap ? "m" : "n", swap ? k->M : k->N, packs);
     struct gen_operand *op = ARENA_NEW(w->arena, struct gen_operand, MAX_PACKS + 2);
     if (op == NULL) return err_nomem(w->err);
@@ -261,7 +266,7 @@ static enum proem_status write_form(struct writer *w, struct emit *e, const stru
         str_add(out, "#define PK_CHECK 0\n");
     str_printf(out, "#define %s_NAME \"" NAME "\"\n", short_name[e->k->kind]);
     const char *file = "";
-    e->packs = packs->n > 0 ? packs : NULL;
+    e->packs = packs->n > 0 && (!few_rows || few_from_panels(e->k)) ? packs : NULL;
     e->lays_out = e->packs != NULL && !(few_rows && e->k->tile.packed);
     if (e->lays_out) packs_write(e, packs);
     TRY(hooks_write(e, few_rows, &file, w->err));
