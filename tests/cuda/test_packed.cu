@@ -73,9 +73,9 @@ int main() {
     report(#D " to " #P, wrong);
 #define ALL(P)                                                                                     \
     WIDEN(P, i8)                                                                                   \
-    WIDEN(P, u8) WIDEN(P, i4) WIDEN(P, u4) WIDEN(P, i2) WIDEN(P, u2) WIDEN(P, f8e4m3fn)            \
-        WIDEN(P, f8e5m2) WIDEN(P, f4e2m1fn) WIDEN(P, P)                                            \
-            multiply<pk_dt_##P><<<65536, 256>>>(wrong);                                            \
+    WIDEN(P, u8)                                                                                   \
+    WIDEN(P, i4) WIDEN(P, u4) WIDEN(P, i2) WIDEN(P, u2) WIDEN(P, f8e4m3fn) WIDEN(P, f8e5m2)        \
+        WIDEN(P, f4e2m1fn) WIDEN(P, P) multiply<pk_dt_##P><<<65536, 256>>>(wrong);                 \
     report("products of " #P, wrong);
     ALL(bf16)
     ALL(f16)

@@ -118,9 +118,9 @@ PK_MAP1(pk_rsqrt_vf32, float, float, __frsqrt_rn(a))
 PK_MAP1(pk_rsqrt_vf64, double, double, 1.0 / __dsqrt_rn(a))
 PK_MAP1(pk_square_vf32, float, float, a *a)
 PK_MAP1(pk_square_vf64, double, double, a *a)
-PK_MAP1(pk_square_vi32, int, int, (int)((unsigned)a * (unsigned)a))
+PK_MAP1(pk_square_vi32, int, int, (int)((unsigned)a *(unsigned)a))
 PK_MAP1(pk_square_vu32, unsigned, unsigned, a *a)
-PK_MAP1(pk_square_vi64, pk_i64, pk_i64, (pk_i64)((pk_u64)a * (pk_u64)a))
+PK_MAP1(pk_square_vi64, pk_i64, pk_i64, (pk_i64)((pk_u64)a *(pk_u64)a))
 PK_MAP1(pk_square_vu64, pk_u64, pk_u64, a *a)
 /* Over f64, so that neither square overflows or underflows; an infinity wins over a NaN. */
 PK_D float pk_hypot1(float a, float b) {
@@ -150,7 +150,8 @@ PK_D float pk_leaky1(float a, double slope) {
     if (a == 0.0f || lo != lo || lo == 0.0f) return a * hi;
     return __fmaf_rn(a, hi, pk_clip1(a, 0x1.fffffep127f) * lo);
 }
-template <int N> PK_D pk_lanes<float, N> pk_leaky_relu_vf32(pk_lanes<float, N> a, double p, double) {
+template <int N>
+PK_D pk_lanes<float, N> pk_leaky_relu_vf32(pk_lanes<float, N> a, double p, double) {
     PK_EACH(N) a.x[l] = pk_leaky1(a.x[l], p);
     return a;
 }

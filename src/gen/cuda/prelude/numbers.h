@@ -13,11 +13,11 @@ PK_D unsigned pk_bits_of(float x) {
     return __float_as_uint(x);
 }
 
-#define __builtin_inff()     __uint_as_float(0x7f800000u)
-#define __builtin_inf()      __longlong_as_double(0x7ff0000000000000ll)
-#define __builtin_nan(s)     __longlong_as_double(0x7ff8000000000000ll)
-#define __builtin_fabs(x)    fabs(x)
-#define __builtin_floor(x)   floor(x)
+#define __builtin_inff()         __uint_as_float(0x7f800000u)
+#define __builtin_inf()          __longlong_as_double(0x7ff0000000000000ll)
+#define __builtin_nan(s)         __longlong_as_double(0x7ff8000000000000ll)
+#define __builtin_fabs(x)        fabs(x)
+#define __builtin_floor(x)       floor(x)
 #define __builtin_copysign(x, y) copysign(x, y)
 
 /* ---- lane types ------------------------------------------------------------------------------ */
@@ -157,7 +157,7 @@ PK_SATW(u32, unsigned)
 
 #define PK_WRAPS(bits)                                                                             \
     PK_MAP1(pk_wrap_i##bits, int, int, (int)((unsigned)a << (32 - bits)) >> (32 - bits))           \
-    PK_MAP1(pk_wrap_u##bits, unsigned, unsigned, a & ((1u << bits) - 1u))
+    PK_MAP1(pk_wrap_u##bits, unsigned, unsigned, a &((1u << bits) - 1u))
 PK_WRAPS(16)
 PK_WRAPS(8)
 PK_WRAPS(4)
@@ -249,10 +249,10 @@ PK_NARROW(f8e5m2)
 PK_NARROW(f4e2m1fn)
 PK_NARROW(e8m0)
 #define PK_INTBITS(bits)                                                                           \
-    PK_MAP1(pk_bits_i##bits, unsigned, int, (unsigned)a & ((1u << bits) - 1u))                     \
+    PK_MAP1(pk_bits_i##bits, unsigned, int, (unsigned)a &((1u << bits) - 1u))                      \
     PK_MAP1(pk_bits_u##bits, unsigned, unsigned, a)                                                \
     PK_MAP1(pk_frombits_i##bits, int, unsigned, (int)(a << (32 - bits)) >> (32 - bits))            \
-    PK_MAP1(pk_frombits_u##bits, unsigned, unsigned, a & ((1u << bits) - 1u))
+    PK_MAP1(pk_frombits_u##bits, unsigned, unsigned, a &((1u << bits) - 1u))
 PK_INTBITS(16)
 PK_INTBITS(8)
 PK_INTBITS(4)

@@ -12,14 +12,14 @@
 
 #define MM_WITHOUT_GROUP(x)                                                                        \
     template <int W>                                                                               \
-    PK_D pk_lanes<MM_ACC_S, W> MM(x##_at)(const struct pk_args *g, const MM(x##_row)<W> *r,          \
-                                        pk_i64 z, pk_i64 o, pk_i64 k, int cnt) {                   \
+    PK_D pk_lanes<MM_ACC_S, W> MM(x##_at)(const struct pk_args *g, const MM(x##_row) < W > *r,     \
+                                          pk_i64 z, pk_i64 o, pk_i64 k, int cnt) {                 \
         return MM(x##_value)<W>(g, r, z, o, k, cnt);                                               \
     }
 #define MM_WITH_GROUP(x)                                                                           \
     template <int W>                                                                               \
-    PK_D pk_lanes<MM_ACC_S, W> MM(x##_at)(const struct pk_args *g, const MM(x##_row)<W> *r,          \
-                                        pk_i64 z, pk_i64 o, pk_i64 k, int cnt) {                   \
+    PK_D pk_lanes<MM_ACC_S, W> MM(x##_at)(const struct pk_args *g, const MM(x##_row) < W > *r,     \
+                                          pk_i64 z, pk_i64 o, pk_i64 k, int cnt) {                 \
         const MM(x##_group)<W> q = MM(x##_group_init)<W>(g, r, z, o, k, cnt);                      \
         return MM(x##_value)<W>(g, r, &q, z, o, k, cnt);                                           \
     }
