@@ -47,9 +47,29 @@ static json_t *tuned_json(const struct kernel_tuned *t) {
     return o;
 }
 
+static const char *form_name(enum tile_form f) {
+    switch (f) {
+    case TILE_SIMT: return "simt";
+    case TILE_WGMMA: return "wgmma";
+    case TILE_FEW: return "few";
+    }
+    return "?";
+}
+
+static json_t *gpu_config_of(const struct tile *t) {
+    json_t *o = json_object();
+    json_object_set_new(o, "form", json_string(form_name(t->cuda.form)));
+    json_object_set_new(o, "rows", json_integer(t->cuda.rows));
+    json_object_set_new(o, "cols", json_integer(t->cuda.cols));
+    json_object_set_new(o, "threads", json_integer(t->cuda.threads));
+    json_object_set_new(o, "order", json_string(t->order != NULL ? t->order : ""));
+    return o;
+}
+
 /* How a product is cut. */
 static json_t *config_of(const struct kernel *k) {
     const struct tile *t = &k->tile;
+    if (k->kind == KERNEL_MATMUL && t->cuda.threads > 0) return gpu_config_of(t);
     json_t *o = json_object();
     if (k->kind != KERNEL_MATMUL) return o;
     json_object_set_new(o, "packed", json_boolean(t->packed));
@@ -161,6 +181,9 @@ static void print_names(const char *what, const char *of, const struct graph *g,
 }
 
 static void print_tile(const struct tile *t) {
+    if (t->cuda.threads > 0)
+        printf("  %s: tiles of %d by %d, %d threads a block\n", form_name(t->cuda.form),
+               t->cuda.rows, t->cuda.cols, t->cuda.threads);
     if (t->packed)
         printf(
             "  packed: tiles of %d rows by %d vectors, blocks of %d rows, %d columns, %d along k\n",
