@@ -56,20 +56,57 @@ static const char *form_name(enum tile_form f) {
     return "?";
 }
 
-static json_t *gpu_config_of(const struct tile *t) {
-    json_t *o = json_object();
-    json_object_set_new(o, "form", json_string(form_name(t->cuda.form)));
-    json_object_set_new(o, "rows", json_integer(t->cuda.rows));
-    json_object_set_new(o, "cols", json_integer(t->cuda.cols));
-    json_object_set_new(o, "threads", json_integer(t->cuda.threads));
-    json_object_set_new(o, "order", json_string(t->order != NULL ? t->order : ""));
+/* How a kernel is launched on a GPU; NULL on a CPU. */
+static const struct gen_cuda *launches_of(const struct session *s, const struct kernel *k) {
+    const struct proem_program *p = s->p;
+    for (int u = 0; p->opt.target.kind == DEVICE_CUDA && u < p->n_units; u++) {
+        for (int i = 0; i < p->units[u].n_kernels; i++) {
+            if (p->units[u].kernels[i].kernel == k) return &p->units[u].cuda[i];
+        }
+    }
+    return NULL;
+}
+
+/* Blocks of a launch that fit on an SM at once, by threads and dynamic shared memory. */
+static int blocks_per_sm(const struct session *s, const struct gen_launch *l) {
+    const struct device_gpu *g = &s->p->opt.target.gpu;
+    int n = g->threads_sm / l->threads;
+    if (l->shared > 0 && g->shared_sm / l->shared < n) n = (int)(g->shared_sm / l->shared);
+    return n < g->blocks_sm ? n : g->blocks_sm;
+}
+
+static bool blocks_of(const struct session *s, const struct gen_launch *l, int64_t *out) {
+    return dims_value(s->p->low.graph, &s->p->dims, l->blocks, out);
+}
+
+static json_t *gpu_config_of(const struct session *s, const struct kernel *k,
+                             const struct gen_cuda *c) {
+    json_t *o = json_object(), *launches = json_array();
+    if (k->kind == KERNEL_MATMUL) {
+        json_object_set_new(o, "form", json_string(form_name(k->tile.cuda.form)));
+        json_object_set_new(o, "order", json_string(k->tile.order != NULL ? k->tile.order : ""));
+    }
+    for (int i = 0; i < c->n_launches; i++) {
+        const struct gen_launch *l = &c->launches[i];
+        int64_t blocks = -1;
+        json_t *j = json_object();
+        json_object_set_new(j, "entry", json_string(l->entry));
+        json_object_set_new(j, "blocks",
+                            blocks_of(s, l, &blocks) ? json_integer(blocks) : json_null());
+        json_object_set_new(j, "threads", json_integer(l->threads));
+        json_object_set_new(j, "shared", json_integer(l->shared));
+        json_object_set_new(j, "cluster", json_integer(l->cluster));
+        json_object_set_new(j, "per_sm", json_integer(blocks_per_sm(s, l)));
+        json_object_set_new(j, "persistent", json_boolean(l->per_sm > 0));
+        json_array_append_new(launches, j);
+    }
+    json_object_set_new(o, "launches", launches);
     return o;
 }
 
 /* How a product is cut. */
 static json_t *config_of(const struct kernel *k) {
     const struct tile *t = &k->tile;
-    if (k->kind == KERNEL_MATMUL && t->cuda.threads > 0) return gpu_config_of(t);
     json_t *o = json_object();
     if (k->kind != KERNEL_MATMUL) return o;
     json_object_set_new(o, "packed", json_boolean(t->packed));
@@ -86,7 +123,9 @@ static json_t *config_of(const struct kernel *k) {
     return o;
 }
 
-static json_t *kernel_json(const struct plan *p, const struct kernel *k) {
+static json_t *kernel_json(const struct session *s, const struct kernel *k) {
+    const struct plan *p = &s->p->plan;
+    const struct gen_cuda *gpu = launches_of(s, k);
     struct role roles[2];
     int n = roles_of(p, k, roles);
     json_t *o = json_object(), *prologue = json_object();
@@ -99,7 +138,7 @@ static json_t *kernel_json(const struct plan *p, const struct kernel *k) {
     json_object_set_new(o, "epilogue", names_of(p->source, k->epilogue.at, k->epilogue.n));
     json_object_set_new(o, "reads", bytes_or_null(k->bytes_read));
     json_object_set_new(o, "writes", bytes_or_null(k->bytes_written));
-    json_object_set_new(o, "config", config_of(k));
+    json_object_set_new(o, "config", gpu != NULL ? gpu_config_of(s, k, gpu) : config_of(k));
     return o;
 }
 
@@ -142,7 +181,7 @@ enum proem_status explain_json(struct session *s, struct err *e) {
     json_t *root = json_object(), *kernels = json_array(), *edges = json_array();
     json_t *bytes = json_object();
     for (size_t i = 0; i < p->kernels.n; i++)
-        json_array_append_new(kernels, kernel_json(p, p->kernels.at[i]));
+        json_array_append_new(kernels, kernel_json(s, p->kernels.at[i]));
     for (size_t i = 0; i < p->edges.n; i++)
         json_array_append_new(edges, edge_json(s, &p->edges.at[i]));
     json_object_set_new(bytes, "unfused", bytes_or_null(p->bytes_unfused));
@@ -181,9 +220,6 @@ static void print_names(const char *what, const char *of, const struct graph *g,
 }
 
 static void print_tile(const struct tile *t) {
-    if (t->cuda.threads > 0)
-        printf("  %s: tiles of %d by %d, %d threads a block\n", form_name(t->cuda.form),
-               t->cuda.rows, t->cuda.cols, t->cuda.threads);
     if (t->packed)
         printf(
             "  packed: tiles of %d rows by %d vectors, blocks of %d rows, %d columns, %d along k\n",
@@ -202,7 +238,28 @@ static void print_tuned(const struct kernel *k) {
     str_free(&text);
 }
 
-static void print_kernel(const struct plan *p, const struct kernel *k) {
+static void print_launches(const struct session *s, const struct kernel *k,
+                           const struct gen_cuda *c) {
+    if (k->kind == KERNEL_MATMUL) printf("  template: %s\n", form_name(k->tile.cuda.form));
+    for (int i = 0; i < c->n_launches; i++) {
+        const struct gen_launch *l = &c->launches[i];
+        int64_t blocks;
+        printf("  launch %s: ", l->entry);
+        if (blocks_of(s, l, &blocks))
+            printf("%lld block%s of ", (long long)blocks, blocks == 1 ? "" : "s");
+        printf("%d threads", l->threads);
+        if (l->cluster > 1) printf(", clusters of %d", l->cluster);
+        if (l->shared > 0) printf(", %d bytes of shared memory", l->shared);
+        printf("; %d fit on an SM", blocks_per_sm(s, l));
+        printf("%s\n", l->per_sm > 0 ? ", and stay" : "");
+    }
+    if (k->kind == KERNEL_MATMUL && k->tile.order != NULL)
+        printf("  order of k: %s\n", k->tile.order);
+}
+
+static void print_kernel(const struct session *s, const struct kernel *k) {
+    const struct plan *p = &s->p->plan;
+    const struct gen_cuda *gpu = launches_of(s, k);
     struct role roles[2];
     int n = roles_of(p, k, roles);
     printf("\nkernel %d, %s: %s\n", k->id, kernel_kind_name(k->kind),
@@ -222,7 +279,10 @@ static void print_kernel(const struct plan *p, const struct kernel *k) {
     for (size_t i = 0; i < k->stores.n; i++)
         printf("%s %s", i > 0 ? "," : "", graph_value(p->low.graph, k->stores.at[i].value)->name);
     printf("\n");
-    if (k->kind == KERNEL_MATMUL) print_tile(&k->tile);
+    if (gpu != NULL)
+        print_launches(s, k, gpu);
+    else if (k->kind == KERNEL_MATMUL)
+        print_tile(&k->tile);
     if (k->tuned.done || k->tuned.note != NULL) print_tuned(k);
 }
 
@@ -263,13 +323,15 @@ enum proem_status explain_text(struct session *s, struct err *e) {
     printf("\n");
     print_fallbacks(s);
     for (size_t i = 0; i < p->kernels.n; i++)
-        print_kernel(p, p->kernels.at[i]);
+        print_kernel(s, p->kernels.at[i]);
     print_edges(s);
     return PROEM_OK;
 }
 
 enum proem_status cmd_explain(struct session *s, struct err *e) {
     TRY(inputs_bind(s, e));
-    TRY(program_run(s->p, PASS_LOWER, session_last(s, PASS_TUNE), e));
+    /* How a kernel is launched on a GPU follows from its operands: the generator says it. */
+    enum pass_id last = s->p->opt.target.kind == DEVICE_CUDA ? PASS_GEN : PASS_TUNE;
+    TRY(program_run(s->p, PASS_LOWER, session_last(s, last), e));
     return s->o->json ? explain_json(s, e) : explain_text(s, e);
 }
