@@ -47,15 +47,6 @@ static json_t *tuned_json(const struct kernel_tuned *t) {
     return o;
 }
 
-static const char *form_name(enum tile_form f) {
-    switch (f) {
-    case TILE_SIMT: return "simt";
-    case TILE_WGMMA: return "wgmma";
-    case TILE_FEW: return "few";
-    }
-    return "?";
-}
-
 /* How a kernel is launched on a GPU; NULL on a CPU. */
 static const struct gen_cuda *launches_of(const struct session *s, const struct kernel *k) {
     const struct proem_program *p = s->p;
@@ -82,10 +73,8 @@ static bool blocks_of(const struct session *s, const struct gen_launch *l, int64
 static json_t *gpu_config_of(const struct session *s, const struct kernel *k,
                              const struct gen_cuda *c) {
     json_t *o = json_object(), *launches = json_array();
-    if (k->kind == KERNEL_MATMUL) {
-        json_object_set_new(o, "form", json_string(form_name(k->tile.cuda.form)));
+    if (k->kind == KERNEL_MATMUL)
         json_object_set_new(o, "order", json_string(k->tile.order != NULL ? k->tile.order : ""));
-    }
     for (int i = 0; i < c->n_launches; i++) {
         const struct gen_launch *l = &c->launches[i];
         int64_t blocks = -1;
@@ -240,7 +229,6 @@ static void print_tuned(const struct kernel *k) {
 
 static void print_launches(const struct session *s, const struct kernel *k,
                            const struct gen_cuda *c) {
-    if (k->kind == KERNEL_MATMUL) printf("  template: %s\n", form_name(k->tile.cuda.form));
     for (int i = 0; i < c->n_launches; i++) {
         const struct gen_launch *l = &c->launches[i];
         int64_t blocks;
