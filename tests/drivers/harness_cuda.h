@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The harness on a GPU: with PROEM_TEST_DEVICE=cuda in the environment every rig is one.
+ * The harness on a GPU: with PROEM_TEST_DEVICE=cuda in the environment every rig is one;
+ * PROEM_TEST_CACHE is a folder for compiled kernels.
  */
 #ifndef DRIVER_HARNESS_CUDA_H
 #define DRIVER_HARNESS_CUDA_H
