@@ -109,8 +109,10 @@ static double tile_seconds(const struct tile_wgmma_problem *p, const struct tile
     double traffic = bytes / (u->l2_bandwidth / sms);
     /* Arithmetic of one operation a clock and lane, 128 lanes. */
     double clock = u->hz * 128;
-    double make = 0;
-    if (t->regs) make = (t->swap ? n_b : 1) * t->rows * k * (rows->ops + 4) / clock;
+    double make = 0; /* a narrow leaf is more loads and permutations */
+    if (t->regs)
+        make = (t->swap ? n_b : 1) * t->rows * k *
+               (rows->ops + (rows->leaf_bits < rows->bits ? 2 : 0)) / clock;
     double write = 0; /* by 4 warps, which wait for what they load */
     if (t->a_feed == TILE_FEED_VALUE)
         write += (t->swap ? t->cols : t->rows) * k * (p->a.ops + 12) / (clock / 4);
@@ -120,7 +122,7 @@ static double tile_seconds(const struct tile_wgmma_problem *p, const struct tile
     double loop = math > traffic ? math : traffic;
     loop = loop > write ? loop : write;
     /* Conversion is issued between products and takes a part of its own time from them. */
-    loop += 0.3 * make;
+    loop += 0.4 * make;
     return t->turns ? (loop > end ? loop : end) : loop + end;
 }
 
@@ -139,6 +141,11 @@ static void model(const struct tile_wgmma_problem *p, const struct device_desc *
     double rounds = (double)ceil_div(all, at_once);
     if (t->turns) rounds = rounds * 2 - (all % at_once != 0 && all % at_once <= clusters ? 1 : 0);
     t->seconds = rounds * each + 4e-6;
+    double z = (double)p->Z, m = (double)p->M, n = (double)p->N, k = (double)p->K;
+    double bytes = z * (m * k * p->a.leaf_bits + n * k * p->n_b * p->b.leaf_bits) / 8 +
+                   z * m * n * 2 * (p->c_reads ? 2 : 1);
+    double memory = bytes / (0.9 * d->gpu.bandwidth);
+    if (t->seconds < memory) t->seconds = memory;
 }
 
 struct tile_wgmma tile_cuda_wgmma(const struct tile_wgmma_problem *p, const struct device_desc *d) {
@@ -156,9 +163,11 @@ struct tile_wgmma tile_cuda_wgmma(const struct tile_wgmma_problem *p, const stru
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         struct tile_wgmma t = base;
         t.rows = shapes[i].rows, t.cols = shapes[i].cols, t.turns = shapes[i].turns;
-        bool cols_tma = (t.swap ? t.a_feed : t.b_feed) == TILE_FEED_TMA;
-        int64_t down = ceil_div(t.swap ? q.N : q.M, t.rows);
-        t.cluster = cols_tma && t.turns && down > 1 ? 2 : 1;
+        /* Two sets of sums, for fp8, leave no room for more; others have better. */
+        if (t.cols == 192 && (p->a.bits != 8 || p->whole_numbers)) continue;
+        /* Alone, a consumer does not keep the tensor cores busy while it converts. */
+        if (t.turns && t.regs) continue;
+        t.cluster = 1; /* boxes that blocks share gain nothing: the L2 cache keeps up */
         t.raster = 8;
         t.fetch = p->c_reads;
         t.threads = 128 * (1 + t.consumers);
