@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The fake NVRTC (fake_cuda.h): "machine code" is the text behind the word FAKE. A text with #error
+ * The fake NVRTC (fake_cuda.h): "machine code" is the text behind the word FAKE. A text with @error
  * does not compile; one with @spill or @wait gets the lines of a log that real ones have.
  */
 #include "fake_cuda.h"
@@ -74,7 +74,7 @@ EXPORT nvrtc_result nvrtcCompileProgram(nvrtc_program p, int n, const char *cons
     const char *log = "ptxas info    : Function properties for f\n"
                       "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
                       "ptxas info    : Used 40 registers, used 1 barriers, 380 bytes cmem[0]\n";
-    if (strstr(p->text, "#error") != NULL)
+    if (strstr(p->text, "@error") != NULL)
         log = "f.cu(3): warning #1: odd\nf.cu(7): error: expected a \";\"\n1 error detected\n";
     else if (strstr(p->text, "@spill") != NULL || control.spills != 0)
         log = "ptxas info    : Function properties for f\n"
@@ -85,7 +85,7 @@ EXPORT nvrtc_result nvrtcCompileProgram(nvrtc_program p, int n, const char *cons
               "are serialized due to function call boundary in function 'f'\n"
               "ptxas info    : Used 168 registers\n";
     p->log = strdup(log);
-    if (strstr(p->text, "#error") != NULL) return NVRTC_COMPILATION;
+    if (strstr(p->text, "@error") != NULL) return NVRTC_COMPILATION;
     count(&control.compiled, 1);
     return 0;
 }

@@ -111,7 +111,7 @@ static void test_compile(void **state) {
     assert_ok(rt_cuda_compile(b.cuda, &d, 1, s, out, e));
     assert_int_equal(b.nvrtc->compiled, 4);
     rt_cubin_unref(out[0]);
-    struct rt_source wrong[2] = {unit_source("good", "four"), unit_source("bad", "#error")};
+    struct rt_source wrong[2] = {unit_source("good", "four"), unit_source("bad", "@error")};
     assert_fails(rt_cuda_compile(b.cuda, &d, 2, wrong, out, e), PROEM_COMPILE,
                  "unit 'bad': f.cu(7): error: expected a \";\"");
     assert_true(device_by_name("avx2", 4, &d));
