@@ -5,7 +5,8 @@
 set -euo pipefail
 
 packages=(gcc libc6-dev clang cmake make pkg-config python3 libjansson-dev libhwloc-dev libzip-dev
-    libxxhash-dev libpthreadpool-dev libcmocka-dev libdlpack-dev clang-format clang-tidy
+    libxxhash-dev libpthreadpool-dev libprotobuf-c-dev protobuf-c-compiler python3-pip libcmocka-dev
+    libdlpack-dev clang-format clang-tidy zstd
     libclang-rt-14-dev libopenblas-dev "$@")
 
 if ! command -v apt-get >/dev/null; then

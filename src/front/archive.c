@@ -4,6 +4,8 @@
  */
 #include "front/archive.h"
 
+#include "front/onnx/onnx.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +21,11 @@ static int by_key(const void *a, const void *b) {
 
 static enum proem_status index_archive(struct archive *ar, const void *memory, size_t n,
                                        struct err *e) {
-    TRY(ar->is_npz ? npz_index(ar, memory, n, e) : safetensors_index(ar, e));
+    switch (ar->kind) {
+    case ARCHIVE_NPZ: TRY(npz_index(ar, memory, n, e)); break;
+    case ARCHIVE_ONNX: TRY(onnx_index(ar, e)); break;
+    default: TRY(safetensors_index(ar, e)); break;
+    }
     if (ar->n > 1) qsort(ar->entries, ar->n, sizeof ar->entries[0], by_key);
     for (size_t i = 1; i < ar->n; i++) {
         if (strcmp(ar->entries[i - 1].key, ar->entries[i].key) == 0)
@@ -34,18 +40,21 @@ static enum proem_status open_any(struct arena *a, const char *name, const char 
                                   struct err *e) {
     if (ends_with(suffix, ".gguf"))
         return err_set(e, PROEM_UNSUPPORTED, "%s: GGUF files are not supported", name);
-    bool npz = ends_with(suffix, ".npz");
-    if (!npz && !ends_with(suffix, ".safetensors"))
-        return err_set(e, PROEM_INVALID, "%s: expected a file named .npz or .safetensors", name);
+    bool npz = ends_with(suffix, ".npz"), onnx = ends_with(suffix, ".onnx") && memory == NULL;
+    if (!npz && !onnx && !ends_with(suffix, ".safetensors"))
+        return err_set(e, PROEM_INVALID, "%s: expected a file named .npz, .safetensors or .onnx",
+                       name);
     struct archive *ar = ARENA_NEW(a, struct archive, 1);
     char *copy = arena_strdup(a, name);
     if (ar == NULL || copy == NULL) return err_nomem(e);
-    *ar = (struct archive){.arena = a, .name = copy, .is_npz = npz, .file = {.fd = -1}};
+    *ar = (struct archive){.arena = a, .name = copy, .file = {.fd = -1}};
+    ar->kind = npz ? ARCHIVE_NPZ : onnx ? ARCHIVE_ONNX : ARCHIVE_SAFETENSORS;
     if (memory != NULL)
         ar->file = file_memory(copy, memory, n);
     else
         TRY(file_open(a, copy, &ar->file, e));
-    if (npz) file_close(&ar->file); /* libzip opens it again; what is no regular file ends here */
+    /* libzip and the reader of ONNX open it again; what is no regular file ends here */
+    if (npz || onnx) file_close(&ar->file);
     enum proem_status s = index_archive(ar, memory, n, e);
     if (s != PROEM_OK) {
         archive_close(ar);
@@ -110,7 +119,7 @@ enum proem_status archive_type(struct archive *ar, size_t i, struct array_type *
                                struct err *e) {
     const struct archive_entry *entry = &ar->entries[i];
     TRY(usable(ar, entry, e));
-    if (ar->is_npz) return npz_read(ar, entry, NULL, out, NULL, e);
+    if (ar->kind == ARCHIVE_NPZ) return npz_read(ar, entry, NULL, out, NULL, e);
     *out = entry->type;
     return PROEM_OK;
 }
@@ -120,6 +129,7 @@ enum proem_status archive_read(struct archive *ar, size_t i, const struct alloca
     const struct archive_entry *entry = &ar->entries[i];
     TRY(usable(ar, entry, e));
     struct array_type type;
-    if (ar->is_npz) return npz_read(ar, entry, alloc, &type, out, e);
+    if (ar->kind == ARCHIVE_NPZ) return npz_read(ar, entry, alloc, &type, out, e);
+    if (ar->kind == ARCHIVE_ONNX) return onnx_read(ar, entry, alloc, out, e);
     return safetensors_read(ar, entry, alloc, out, e);
 }

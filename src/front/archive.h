@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the two kinds of archive share with archive.c, which opens, searches and closes them.
+ * What the kinds of archive share with archive.c, which opens, searches and closes them.
  */
 #ifndef PROEM_ARCHIVE_H
 #define PROEM_ARCHIVE_H
@@ -13,18 +13,19 @@ struct archive_entry {
     struct array_type type; /* npz: known only once its header was read */
     const char *unsupported;
     uint64_t begin, end; /* safetensors: the tensor's place in the data */
-    uint64_t member;     /* npz: the member's number */
+    uint64_t member;     /* npz, onnx: the member's number */
 };
 
 struct archive {
     struct arena *arena;
     const char *name;
-    bool is_npz;
+    enum { ARCHIVE_SAFETENSORS, ARCHIVE_NPZ, ARCHIVE_ONNX } kind;
     size_t n;
     struct archive_entry *entries; /* sorted by key */
     struct file file;              /* safetensors */
     uint64_t data_at;
-    void *zip; /* npz: libzip's handle */
+    void *zip;               /* npz: libzip's handle */
+    struct onnx_model *onnx; /* onnx */
 };
 
 /* Fill n, entries (in any order) and what else the kind needs. */

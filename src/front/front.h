@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * front: tensors from outside. Files (.npy, .npz, .safetensors), sources named on the command line
+ * front: tensors from outside. Files (.npy, .npz, .safetensors, .onnx), sources named on the command line
  * or in the graph text, and values made from a seed.
  *
  * Every file is hostile: sizes are checked before anything is allocated, nothing is read past what
@@ -100,7 +100,7 @@ enum proem_status npy_read_data(struct npy_stream *s, const struct npy_header *h
 /* Version 1, C order, little-endian; sub-byte tensors packed and flat. */
 enum proem_status npy_write(const char *path, const struct array *a, struct err *e);
 
-/* ---- archives: .npz and .safetensors (front/archive.h) -------------------------------- */
+/* ---- archives: .npz, .safetensors and .onnx (front/archive.h) -------------------------- */
 
 struct archive;
 

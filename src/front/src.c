@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Sources of tensors as the command line and the graph text write them: files (x.npy, m.npz:KEY,
- * m.safetensors:KEY, m.gguf:KEY), fills (zeros ones arange randn rand randint:LO:HI), numbers.
+ * m.safetensors:KEY, m.onnx:KEY, m.gguf:KEY), fills (zeros ones arange randn rand randint:LO:HI), numbers.
  *
  * A word that is none of the fills and no number must be a file, recognised by its suffix; in an
  * archive the key follows the first ".npz:" (or the like), so a key may hold colons and a path too.
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define SRC_FORMS                                                                                  \
-    "expected x.npy, m.npz:KEY, m.safetensors:KEY, zeros, ones, arange, randn, rand, "             \
+    "expected x.npy, m.npz:KEY, m.safetensors:KEY, m.onnx:KEY, zeros, ones, arange, randn, rand, " \
     "randint:LO:HI or a number"
 
 /* ---- parsing --------------------------------------------------------------------------------- */
@@ -97,7 +97,7 @@ static bool ends_with(const char *s, const char *suffix) {
 
 static enum proem_status parse_file(struct arena *a, const char *text, const char *folder,
                                     struct src *out, struct err *e) {
-    static const char *const suffixes[] = {".npz", ".safetensors", ".gguf"};
+    static const char *const suffixes[] = {".npz", ".safetensors", ".gguf", ".onnx"};
     const char *path_end = NULL, *suffix = NULL;
     for (size_t i = 0; i < COUNT_OF(suffixes); i++) {
         size_t n = strlen(suffixes[i]);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ * ONNX models as graphs: what the rest of proem sees of the reader.
+ */
+#ifndef PROEM_ONNX_H
+#define PROEM_ONNX_H
+
+#include "front/archive.h"
+
+struct onnx_model;
+
+struct onnx_options {
+    /* Data of a graph input that is known now, or NULL: shapes that models compute from inputs can
+     * be read from it then. May be NULL. */
+    const struct array *(*input)(void *user, const char *name);
+    void *user;
+    /* What stands before ":KEY" in the sources of parameters: the model's path, relative to where
+     * the graph's text is going to lie. */
+    const char *source;
+};
+
+/* The bytes are not kept. Names of a model: its path. */
+enum proem_status onnx_model_open(struct arena *a, const char *path, struct onnx_model **out,
+                                  struct err *e);
+enum proem_status onnx_model_read(struct arena *a, const char *name, const void *bytes, size_t n,
+                                  struct onnx_model **out, struct err *e);
+
+/* The model's graph, in the arena; inputs and outputs keep their names and order. An operator that
+ * proem lacks is PROEM_UNSUPPORTED; the message names all of them. */
+enum proem_status onnx_import(struct arena *a, const struct onnx_model *m,
+                              const struct onnx_options *o, struct graph **out, struct err *e);
+
+/* A model as an archive of its tensors (front/archive.c). */
+enum proem_status onnx_index(struct archive *ar, struct err *e);
+enum proem_status onnx_read(struct archive *ar, const struct archive_entry *entry,
+                            const struct allocator *alloc, struct array *out, struct err *e);
+
+#endif
