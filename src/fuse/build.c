@@ -51,6 +51,12 @@ static fn_id dot_operand(struct sched *s, struct fn_env *env, value_id v, const 
     return fn_convert(s->plan->fns, f, acc);
 }
 
+/* The dtype of an operand before it is widened to the lanes that accumulate. */
+static enum dtype entering(const struct sched *s, fn_id f) {
+    const struct fn_node *n = fn_get(s->plan->fns, f);
+    return n->kind == FN_CONVERT ? fn_get(s->plan->fns, n->arg[0])->dtype : n->dtype;
+}
+
 /* Sizes of the program, not of one run: a symbol stays unknown. */
 static int64_t const_or_unknown(const struct sched *s, sx e) {
     int64_t v;
@@ -116,10 +122,14 @@ static enum proem_status build_matmul(struct sched *s, struct cluster *c, struct
     tp.K = const_or_unknown(s, k->K);
     tp.likely_M = planned_size(s, k->M);
     tp.likely_N = planned_size(s, k->N);
+    if (k->a == 0 || k->b[0] == 0) return fail(s);
+    tp.operand[0] = entering(s, k->a);
+    tp.operand[1] = entering(s, k->b[0]);
+    tp.hides = n->op == OP_MATMUL && n->attrs.flag;
     k->problem = tp;
     k->tile = k->model_tile = tile_matmul(&tp, s->opt->device);
     fn_id sum = 0;
-    if (k->a != 0 && k->b[0] != 0) sched_algebra(s, c, &sum);
+    sched_algebra(s, c, &sum);
     if (sum != 0) s->v[n->out].f = fn_convert(s->plan->fns, sum, graph_value(s->g, n->out)->dtype);
     for (int i = 1; i < k->n_b; i++) {
         const struct node *more = graph_node(s->g, c->also[i - 1]);
@@ -127,7 +137,7 @@ static enum proem_status build_matmul(struct sched *s, struct cluster *c, struct
         k->b[i] = dot_operand(s, env, more->in[1], ax.b, da, k->acc);
         if (k->b[i] == 0) return fail(s);
     }
-    return k->a != 0 && k->b[0] != 0 ? PROEM_OK : fail(s);
+    return PROEM_OK;
 }
 
 static enum proem_status build_pass(struct sched *s, struct cluster *c, struct fn_env *env,

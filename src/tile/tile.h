@@ -15,13 +15,17 @@ struct tile_problem {
     int64_t Z, M, N, K; /* -1: not known when planning */
     int64_t likely_M;   /* the sizes that M and N are planned for, -1: none */
     int64_t likely_N;
-    bool one_order;       /* `eager`: one K order for all shapes of operands */
-    bool narrow_const[2]; /* a, b: is it made of constants, some below 16 bits? */
+    bool one_order;        /* `eager`: one K order for all shapes of operands */
+    bool narrow_const[2];  /* a, b: is it made of constants, some below 16 bits? */
+    enum dtype operand[2]; /* dtypes in which the left and the right operands enter the product */
+    bool hides;            /* a 0 of the left operand hides what is not finite in the right one */
 };
 
 /* Templates of a GPU. */
 enum tile_form {
-    TILE_SIMT /* no tensor cores: every dtype, every prologue */
+    TILE_SIMT,  /* no tensor cores: every dtype, every prologue */
+    TILE_WGMMA, /* Hopper's tensor cores, many rows */
+    TILE_FEW    /* tensor cores, few rows */
 };
 
 /* How a GPU's template is cut. */
@@ -29,7 +33,6 @@ struct tile_cuda {
     enum tile_form form;
     int rows, cols;                /* of a block's tile */
     int threads;                   /* of a block */
-    int shared;                    /* bytes of dynamic shared memory of a block */
     int a_lanes, b_lanes, c_lanes; /* lanes that hooks of operands and results are called with */
     int pack_lanes;                /* elements that x_raw and x_pack make at once */
 };

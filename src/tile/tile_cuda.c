@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Products on a GPU: which template, which tile. The template without tensor cores takes every
- * dtype and shape; its tile is fixed.
+ * dtype and shape; its tile is fixed. The choice follows from dtypes and the device alone, so that a
+ * product has one K order.
  */
 #include "tile/tile.h"
 
@@ -10,7 +11,10 @@ static double model(const struct tile_problem *p, const struct tile *t,
     if (p->Z < 0 || p->M < 0 || p->N < 0 || p->K < 0) return -1;
     double z = (double)p->Z, m = (double)p->M, n = (double)p->N, k = (double)p->K;
     double size = dtype_bits(p->acc) / 8.0;
-    double rate = (size > 4 ? d->gpu.f64 : d->gpu.f32) * d->gpu.sms;
+    double rate = (t->cuda.form != TILE_SIMT ? d->gpu.tensor_f16
+                   : size > 4                ? d->gpu.f64
+                                             : d->gpu.f32) *
+                  d->gpu.sms;
     double math = 2 * z * m * n * k * p->n_b / (0.5 * rate);
     double rows = (m + t->cuda.rows - 1) / t->cuda.rows,
            cols = (n + t->cuda.cols - 1) / t->cuda.cols;
@@ -19,8 +23,27 @@ static double model(const struct tile_problem *p, const struct tile *t,
     return math > traffic ? math : traffic;
 }
 
+/* Hopper's tensor cores take operands of 16 bits, of one dtype. */
+static bool takes_wgmma(const struct tile_problem *p, const struct device_desc *d) {
+    enum dtype o = p->operand[0];
+    return d->gpu.cc == 90 && d->gpu.specific && p->acc == DT_F32 && p->n_b <= 2 && !p->hides &&
+           o == p->operand[1] && (o == DT_BF16 || o == DT_F16);
+}
+
 struct tile tile_matmul_cuda(const struct tile_problem *p, const struct device_desc *d) {
     struct tile t = {.order = "sequential"};
+    if (takes_wgmma(p, d)) { /* how it is cut follows from the operands' leaves (gen) */
+        t.cuda = (struct tile_cuda){.form = TILE_WGMMA,
+                                    .rows = 128,
+                                    .cols = 256,
+                                    .a_lanes = 8,
+                                    .b_lanes = 8,
+                                    .c_lanes = 8,
+                                    .pack_lanes = 2};
+        t.order = "tensor cores, 16 at a time";
+        t.seconds = model(p, &t, d);
+        return t;
+    }
     t.cuda = (struct tile_cuda){.form = TILE_SIMT,
                                 .rows = 64,
                                 .cols = 64,

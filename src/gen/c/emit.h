@@ -31,10 +31,11 @@ struct emit {
     const int *slot;    /* pk_args.buf index by value, -1 */
     bool cuda; /* CUDA C (gen/cuda/prelude): functions and structures are templates over PK_W */
     int W;
-    sx q;                        /* stands for vec / W when lanes are looked at one by one */
-    struct str *out;             /* where whole functions go */
-    const struct packs *packs;   /* constants laid out once that this hook reads, or NULL */
-    bool lays_out;               /* does the form at hand have the functions that lay them out? */
+    sx q;                      /* stands for vec / W when lanes are looked at one by one */
+    struct str *out;           /* where whole functions go */
+    const struct packs *packs; /* constants laid out once that this hook reads, or NULL */
+    struct product *product; /* CUDA: what is known of a product's operands (gen/cuda/product.h) */
+    bool lays_out;           /* does the form at hand have the functions that lay them out? */
     const struct staged *staged; /* CUDA: loads whose bytes the function is handed, or NULL */
     /* the hook at hand */
     const char *hook; /* a, b0, c, .. */

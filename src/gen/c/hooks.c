@@ -7,6 +7,7 @@
 #include "gen/c/fetch.h"
 #include "gen/c/packs.h"
 #include "gen/cuda/hooks.h"
+#include "gen/cuda/product.h"
 
 #include <string.h>
 
@@ -297,6 +298,7 @@ static void write_matmul(struct emit *e, bool rows) {
     if (factor != 0) operand_hook(e, "f0", factor, b[0].outer, b[0].o, false, 0);
     if (e->cuda) e->W = k->tile.cuda.c_lanes;
     matmul_store(e);
+    if (e->cuda) product_constants(e);
 }
 
 /* ---- pointwise

@@ -7,6 +7,7 @@
 #include "gen/c/emit_internal.h"
 #include "gen/c/hooks.h"
 #include "gen/cuda/packed.h"
+#include "gen/cuda/product.h"
 #include "gen/cuda/staged.h"
 
 /* The name of a dtype in a device's templates. */
@@ -83,6 +84,7 @@ void cuda_staged(struct emit *e, fn_id f, sx outer, const char *o, const char *p
     struct staged s;
     staged_find(e, f, e->vec, &s);
     staged_constants(e, cuda_operand_name(hook), &s, outer);
+    product_add(e, f, outer, &s);
     if (s.n == 0) return;
     staged_leaves(e, &s, o, missing);
     int lanes = e->W;
@@ -170,6 +172,8 @@ struct cuda_rows cuda_reduction_rows(struct emit *e, bool along) {
 const char *cuda_template(const struct tile *t) {
     switch (t->cuda.form) {
     case TILE_SIMT: break;
+    case TILE_WGMMA: return "matmul_wgmma.cu";
+    case TILE_FEW: return "matmul_few.cu";
     }
     return "matmul_simt.cu";
 }

@@ -6,6 +6,7 @@
 
 #include "gen/c/hooks.h"
 #include "gen/cuda/hooks.h"
+#include "gen/cuda/product.h"
 
 #define MAX_LAUNCHES 3 /* beside checks */
 
@@ -40,13 +41,63 @@ static void add_checks(struct list *l) {
     }
 }
 
-static void add_matmul(struct list *l) {
+static void add_few(struct list *l, struct gen_cuda *out) {
+    struct emit *e = l->e;
+    const struct kernel *k = e->k;
+    const struct tile_few *t = &e->product->few;
+    struct sx_pool *sp = e->sp;
+    sx lines = sx_mul(sp, extent(e, k->Z), k->M), parts = tasks(e, k->K, 16);
+    sx staged = sx_mul(sp, sx_mul(sp, lines, parts), sx_const(sp, 16)); /* elements of A */
+    sx tiles = sx_mul(sp, sx_mul(sp, extent(e, k->Z), tasks(e, k->M, (int64_t)8 * t->cols8)),
+                      tasks(e, k->N, 16));
+    if (t->stage)
+        add(l, "stage", 256, tasks(e, sx_mul(sp, sx_mul(sp, lines, parts), sx_const(sp, 2)), 256));
+    struct gen_launch *r = add(l, "main", t->threads, sx_mul(sp, tiles, sx_const(sp, t->split)));
+    r->shared = t->shared;
+    r->per_sm = t->per_sm;
+    sx bytes = 0;
+    if (t->split > 1) {
+        int64_t sums = (int64_t)t->split * k->n_b * t->cols8 * 128 * 4;
+        bytes = sx_add(
+            sp, sx_mul(sp, tasks(e, sx_mul(sp, tiles, sx_const(sp, 4)), 256), sx_const(sp, 256)),
+            sx_mul(sp, tiles, sx_const(sp, sums)));
+        out->zeroed = true;
+    }
+    if (t->stage) {
+        sx more = sx_mul(sp, staged, sx_const(sp, 2));
+        bytes = bytes != 0 ? sx_add(sp, bytes, more) : more;
+    }
+    out->scratch = bytes;
+}
+
+static void add_wgmma(struct list *l) {
+    struct emit *e = l->e;
+    const struct kernel *k = e->k;
+    const struct product *p = e->product;
+    const struct tile_wgmma *w = &p->wgmma;
+    if (!w->fits) return;
+    sx rows = tasks(e, w->swap ? k->N : k->M, w->rows),
+       cols = tasks(e, w->swap ? k->M : k->N, w->cols);
+    sx blocks = sx_mul(e->sp, extent(e, k->Z), sx_mul(e->sp, rows, cols));
+    struct gen_launch *r = add(l, "main", w->threads, blocks);
+    r->shared = w->shared;
+    r->cluster = w->cluster;
+    r->per_sm = 1;
+    r->n_maps = p->n_maps;
+    r->maps = p->maps;
+}
+
+static void add_matmul(struct list *l, struct gen_cuda *out) {
     struct emit *e = l->e;
     const struct kernel *k = e->k;
     const struct tile_cuda *t = &k->tile.cuda;
-    sx blocks = sx_mul(e->sp, extent(e, k->Z),
-                       sx_mul(e->sp, tasks(e, k->M, t->rows), tasks(e, k->N, t->cols)));
-    add(l, "main", t->threads, blocks)->shared = t->shared;
+    switch (t->form) {
+    case TILE_WGMMA: add_wgmma(l); return;
+    case TILE_FEW: add_few(l, out); return;
+    case TILE_SIMT: break;
+    }
+    sx blocks = sx_mul(e->sp, tasks(e, k->M, t->rows), tasks(e, k->N, t->cols));
+    add(l, "main", t->threads, sx_mul(e->sp, extent(e, k->Z), blocks));
 }
 
 static void add_pointwise(struct list *l) {
@@ -90,7 +141,7 @@ enum proem_status cuda_launches(struct emit *e, struct gen_cuda *out, struct err
     if (l.at == NULL) return err_nomem(err);
     add_checks(&l);
     switch (e->k->kind) {
-    case KERNEL_MATMUL: add_matmul(&l); break;
+    case KERNEL_MATMUL: add_matmul(&l, out); break;
     case KERNEL_POINTWISE: add_pointwise(&l); break;
     case KERNEL_REDUCTION: add_reduction(&l); break;
     case KERNEL_SCATTER: add_scatter(&l, out); break;

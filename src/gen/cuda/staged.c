@@ -101,6 +101,8 @@ bool staged_map(struct emit *e, fn_id leaf, sx vec, sx outer, sx n_outer,
     if (!sx_linear(sp, rest, line, &by_line, &rest)) return false;
     if (k->z != 0 && sx_has(sp, rest, k->z) && !sx_linear(sp, rest, k->z, &by_z, &rest))
         return false;
+    int64_t same;
+    if (sx_is_const(sp, by_line, &same) && same == 0) return false;
     sx parts = sx_const(sp, 128 / bits);
     if (!sx_divides(sp, parts, by_line) || !sx_divides(sp, parts, by_z) ||
         !sx_divides(sp, parts, rest))

@@ -12,6 +12,7 @@
 
 #include "gen/c/hooks.h"
 #include "gen/cuda/launch.h"
+#include "gen/cuda/product.h"
 
 /* ---- prelude -----------------------------------------------------------------------------------
  */
@@ -149,7 +150,10 @@ static enum proem_status write_kernel(struct writer *w, struct kernel *k, struct
                      .cuda = true,
                      .W = 1};
     e.q = sx_var(g->sx, "q", 0);
-    if (!emit_prepare(&e)) return err_nomem(w->err);
+    e.product = ARENA_NEW(w->arena, struct product, 1);
+    if (e.product == NULL || !emit_prepare(&e)) return err_nomem(w->err);
+    e.product->device = w->device;
+    product_plan(&e, k);
     if (gk->n_checks > 0) TRY(hooks_checks(&e, w->err));
     const char *file = "";
     TRY(hooks_write(&e, false, &file, w->err));

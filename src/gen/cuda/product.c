@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT
+ * See product.h. What tile knows of a template is asked with the operands' leaf tables; its answer
+ * becomes the template's constants, and tensor maps for the operands that the copy engine fetches.
+ */
+#include "gen/cuda/product.h"
+
+#include "gen/cuda/hooks.h"
+
+void product_add(struct emit *e, fn_id f, sx outer, const struct staged *s) {
+    struct product *p = e->product;
+    if (p == NULL || p->n == 1 + MAX_B) return;
+    const struct kernel *k = e->k;
+    sx extent = outer == k->m ? k->M : k->N;
+    struct product_operand *o = &p->at[p->n++];
+    *o = (struct product_operand){.name = cuda_operand_name(e->hook),
+                                  .dtype = fn_get(e->fns, staged_source(e, f))->dtype,
+                                  .along_k = e->vec == k->k,
+                                  .plain = s->plain,
+                                  .leaves = s->n,
+                                  .group = e->group,
+                                  .ops = fn_cost(e->fns, staged_source(e, f))};
+    if (s->n == 0) return;
+    o->leaf_bits = dtype_bits(fn_get(e->fns, s->leaf[0])->dtype);
+    o->mapped = staged_map(e, s->leaf[0], e->vec, outer, extent, &o->map);
+    int64_t by_z;
+    o->batched = o->mapped && !(sx_is_const(e->sp, o->map.strides[2], &by_z) && by_z == 0);
+}
+
+static void define(struct emit *e, const char *name, const char *what, int v) {
+    str_printf(e->out, "#define MM_%s%s %d\n", name, what, v);
+}
+
+static void add_map(struct emit *e, const struct product_operand *o, int rows) {
+    struct product *p = e->product;
+    struct gen_tensor_map *m = &p->maps[p->n_maps++];
+    /* a block of K takes 128 bytes of the operand's dtype, of a narrower leaf fewer */
+    int block = 128 * 8 / dtype_bits(o->dtype);
+    int bytes = o->along_k ? block * o->leaf_bits / 8 : 128;
+    *m = o->map;
+    m->box[0] = bytes * 8 / dtype_bits(m->dtype);
+    m->box[1] = o->along_k ? rows : block;
+    m->box[2] = 1;
+    m->swizzle = bytes;
+    if (!o->batched) { /* a stride that is never used, but that the hardware accepts */
+        m->dims[2] = sx_const(e->sp, 1);
+        m->strides[2] = m->strides[1];
+    }
+}
+
+/* Right operands are described together: what one of them cannot do, none does. */
+static struct tile_wgmma_operand describe(const struct product_operand *o, int n) {
+    struct tile_wgmma_operand r = {.bits = dtype_bits(o->dtype),
+                                   .along = o->along_k,
+                                   .plain = o->plain,
+                                   .leaves = o->leaves,
+                                   .leaf_bits = o->leaf_bits,
+                                   .map = o->mapped && (o->along_k || r.bits == 16),
+                                   .group = o->group,
+                                   .ops = o->ops};
+    for (int i = 1; i < n; i++) {
+        bool same = o[i].along_k == r.along && o[i].plain == r.plain && o[i].leaves == r.leaves &&
+                    o[i].leaf_bits == r.leaf_bits && o[i].mapped == o->mapped &&
+                    o[i].group == r.group;
+        if (same) continue;
+        r.plain = r.map = false;
+        r.leaves = 0;
+    }
+    return r;
+}
+
+static int64_t size_of(const struct emit *e, sx x, int64_t likely) {
+    int64_t v;
+    return x == 0 ? 1 : sx_is_const(e->sp, x, &v) ? v : likely;
+}
+
+static void wgmma_choose(struct emit *e) {
+    struct product *p = e->product;
+    const struct kernel *k = e->k;
+    struct tile_wgmma_problem q = {.Z = size_of(e, k->Z, -1),
+                                   .M = size_of(e, k->M, k->problem.likely_M),
+                                   .N = size_of(e, k->N, -1),
+                                   .K = size_of(e, k->K, -1),
+                                   .n_b = k->n_b,
+                                   .whole_numbers = k->acc == DT_I32,
+                                   .a = describe(&p->at[0], 1),
+                                   .b = describe(&p->at[1], p->n - 1)};
+    for (size_t i = 0; i < k->stores.n; i++)
+        q.c_ops += fn_cost(e->fns, k->stores.at[i].f);
+    p->wgmma = tile_cuda_wgmma(&q, p->device);
+}
+
+static void wgmma_constants(struct emit *e) {
+    static const char *const feeds[] = {"", "PK_FEED_TMA", "PK_FEED_COPY", "PK_FEED_VALUE"};
+    struct product *p = e->product;
+    wgmma_choose(e);
+    const struct tile_wgmma *t = &p->wgmma;
+    if (!t->fits) str_add(e->out, "#error no tile of this template takes the product\n");
+    for (int i = 0; i < p->n; i++) {
+        const struct product_operand *o = &p->at[i];
+        enum tile_feed feed = i == 0 ? t->a_feed : t->b_feed;
+        bool rows = (i == 0) != t->swap;
+        str_printf(e->out, "#define MM_%s_FEED %s\n", o->name, feeds[feed]);
+        define(e, o->name, "_MAP_Z", o->batched);
+        if (feed == TILE_FEED_TMA) add_map(e, o, rows ? t->rows : t->cols / t->cluster);
+    }
+    define(e, "SWAP", "", t->swap);
+    define(e, "REGS", "", t->regs);
+    define(e, "TURNS", "", t->turns);
+    define(e, "ROWS", "", t->rows);
+    define(e, "COLS", "", t->cols);
+    define(e, "STAGES", "", t->stages);
+    define(e, "CONSUMERS", "", t->consumers);
+    define(e, "CLUSTER", "", t->cluster);
+    define(e, "RASTER", "", t->raster);
+    define(e, "PRODUCER_REGS", "", t->producer_regs);
+    define(e, "CONSUMER_REGS", "", t->consumer_regs);
+}
+
+/* ---- few rows ------------------------------------------------------------------------------- */
+
+#define FEW_ROWS 64
+
+/* Every operand of bf16, or of f16, with lanes along k and the bytes of its leaves. */
+static bool few_takes(struct emit *e, const struct product *p) {
+    enum dtype d = p->at[0].dtype;
+    for (int i = 0; i < p->n; i++) {
+        const struct product_operand *o = &p->at[i];
+        if (o->dtype != d || !o->along_k || (i > 0 && o->leaves == 0)) return false;
+    }
+    return (d == DT_BF16 || d == DT_F16) && e->k->acc == DT_F32;
+}
+
+static void few_choose(struct emit *e) {
+    struct product *p = e->product;
+    const struct kernel *k = e->k;
+    struct tile_few_problem q = {.Z = size_of(e, k->Z, -1),
+                                 .M = size_of(e, k->M, k->problem.likely_M),
+                                 .N = size_of(e, k->N, -1),
+                                 .K = size_of(e, k->K, -1),
+                                 .n_b = k->n_b,
+                                 .operand_bits = 16,
+                                 .plain = p->at[0].plain,
+                                 .a_ops = p->at[0].ops};
+    for (int i = 1; i < p->n; i++) {
+        if (q.bits == 0 || p->at[i].leaf_bits < q.bits) q.bits = p->at[i].leaf_bits;
+    }
+    p->few = tile_cuda_few(&q, p->device);
+}
+
+static void few_constants(struct emit *e) {
+    const struct product *p = e->product;
+    const struct tile_few *t = &p->few;
+    define(e, "ACC_BITS", "", 32);
+    define(e, "KIND", "", p->at[0].dtype == DT_BF16 ? 0 : 1);
+    define(e, "B_ORDER", "", 1);
+    define(e, "RUN", "", t->run);
+    define(e, "COLS8", "", t->cols8);
+    define(e, "KGROUPS", "", t->kgroups);
+    define(e, "RGROUPS", "", t->rgroups);
+    define(e, "UNITS", "", t->units);
+    define(e, "AHEAD", "", t->ahead);
+    define(e, "STEP", "", t->step);
+    define(e, "TILES", "", t->tiles);
+    define(e, "X_BUFS", "", t->bufs);
+    define(e, "SPLIT", "", t->split);
+    define(e, "A_STAGE", "", t->stage);
+    define(e, "PER_SM", "", t->per_sm);
+}
+
+/* ---- choice ----------------------------------------------------------------------------------- */
+
+/* An operand as it would be with so many lanes. */
+static void look_at(struct emit *e, const char *hook, fn_id f, sx outer) {
+    struct staged s;
+    bool along = emit_axis_cost(e, f, e->k->k) <= emit_axis_cost(e, f, outer);
+    e->group = emit_group_size(e, f, e->k->k, along ? e->W : 1);
+    emit_hook(e, hook, along ? e->k->k : outer, e->k->k, true, &f, 1, true);
+    staged_find(e, f, e->vec, &s);
+    product_add(e, f, outer, &s);
+    e->group = 0;
+}
+
+void product_plan(struct emit *e, struct kernel *k) {
+    static const char *const hooks[] = {"b0", "b1", "b2", "b3"};
+    struct product *p = e->product;
+    int64_t rows = size_of(e, k->M, k->problem.likely_M);
+    if (k->kind != KERNEL_MATMUL || k->problem.one_order || k->problem.hides) return;
+    if (rows < 0 || rows > FEW_ROWS) return;
+    e->W = 8;
+    look_at(e, "a", k->a, k->m);
+    for (int i = 0; i < k->n_b; i++)
+        look_at(e, hooks[i], k->b[i], k->n);
+    if (few_takes(e, p)) few_choose(e);
+    if (p->few.fits) {
+        k->tile.cuda = (struct tile_cuda){
+            .form = TILE_FEW, .a_lanes = 8, .b_lanes = 8, .c_lanes = 4, .pack_lanes = 8};
+        k->tile.order = "tensor cores, parts of k";
+    }
+    p->n = 0;
+    e->W = 1;
+}
+
+void product_constants(struct emit *e) {
+    if (e->product == NULL) return;
+    switch (e->k->tile.cuda.form) {
+    case TILE_SIMT: break;
+    case TILE_WGMMA: wgmma_constants(e); break;
+    case TILE_FEW: few_constants(e); break;
+    }
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ * How a product's operands come to the template that tile chose: by the copy engine, in registers, or
+ * as values. None of it changes a result.
+ */
+#ifndef PROEM_CUDA_PRODUCT_H
+#define PROEM_CUDA_PRODUCT_H
+
+#include "gen/cuda/staged.h"
+#include "tile/tile_cuda_few.h"
+#include "tile/tile_cuda_wgmma.h"
+
+struct product_operand {
+    const char *name; /* A, B0 .. */
+    enum dtype dtype;
+    bool along_k, plain;
+    int leaves, leaf_bits, group;
+    double ops;  /* arithmetic for an element */
+    bool mapped; /* leaf 0 has a tensor map */
+    bool batched;
+    struct gen_tensor_map map;
+};
+
+struct product {
+    const struct device_desc *device;
+    int n;
+    struct product_operand at[1 + MAX_B];
+    /* what follows from it */
+    struct tile_wgmma wgmma;
+    struct tile_few few;
+    int n_maps;
+    struct gen_tensor_map maps[1 + MAX_B];
+};
+
+/* Before the hooks: which template's, as far as operands decide it (k->tile.cuda). */
+void product_plan(struct emit *e, struct kernel *k);
+/* The operand of the hook at hand. */
+void product_add(struct emit *e, fn_id f, sx outer, const struct staged *s);
+/* Decide, and write the template's constants. */
+void product_constants(struct emit *e);
+
+#endif
