@@ -2,10 +2,10 @@
  * The few-rows template's constants from the sizes, the formats and the device.
  *
  * Up to 16 rows: 16 warps of a persistent block share a chunk of A that is all of K if shared memory
- * holds it; K is split over 8 groups of warps, so that a lane's runs in flight (4 units a warp, 64 KB
- * an SM) come from the same few rows. More rows: tensor cores are the narrower place, a warp
- * multiplies 32 rows of B with what it reads of A, sums stay in registers, and A streams through two
- * chunks. K is split over blocks while there are fewer tiles than SMs can share evenly.
+ * holds it, 4 groups of warps along K times 4 along rows of B; each warp has 4 units in flight, 64 KB
+ * an SM. More rows: tensor cores are the narrower place, a warp multiplies 32 rows of B with what it
+ * reads of A, sums stay in registers, and A streams through two chunks. K is split over blocks while
+ * there are fewer tiles than SMs can share evenly.
  */
 #include "tile/tile_cuda_few.h"
 
@@ -23,7 +23,8 @@ static int least(int64_t a, int64_t b) {
 static int64_t shared_bytes(const struct tile_few_problem *p, const struct tile_few *t) {
     int64_t acc = p->one_by_one ? p->operand_bits / 8 : 4, cols = 8 * t->cols8;
     int64_t chunk = (int64_t)t->kgroups * t->units * 4 * t->run;
-    int64_t x = t->bufs * chunk * cols * p->operand_bits / 8;
+    /* Rows of A, 8 elements a fragment, a few fragments apart. */
+    int64_t x = t->bufs * cols * (chunk / 8 + (t->run == 8 ? 4 : 1)) * p->operand_bits;
     int64_t sums = (int64_t)t->tiles * p->n_b * t->kgroups * t->cols8 * 128 * acc;
     int64_t out = p->n_b * cols * (TILE * t->tiles + 4) * acc;
     return x + sums + out + 256;
@@ -55,8 +56,8 @@ struct tile_few tile_cuda_few(const struct tile_few_problem *p, const struct dev
         p->N < 0 || p->Z < 0 ? -1 : p->Z * ceil_div(m, 8 * t.cols8) * ceil_div(p->N, TILE);
     int64_t each = tiles < 0 ? 8 : ceil_div(tiles, d->gpu.sms);
     if (t.cols8 <= 2) {
-        t.kgroups = 8;
-        t.rgroups = 2;
+        t.kgroups = 4;
+        t.rgroups = 4;
         t.ahead = p->n_b > 1 || p->one_by_one ? 2 : 4;
         t.tiles = least(each > 0 ? each : 1, 8);
         if (t.tiles < 3) t.tiles = 3;
@@ -67,6 +68,11 @@ struct tile_few tile_cuda_few(const struct tile_few_problem *p, const struct dev
         t.ahead = 2;
         t.bufs = 2;
         t.tiles = t.rgroups * t.step;
+        /* A tile less makes room for the chunks. */
+        if (each < t.tiles)
+            t.tiles = least(each > 0 ? each : 1, t.tiles);
+        else if (t.cols8 == 8)
+            t.tiles--;
     }
     /* Too few tiles for every SM, or all SMs but with half of them idle in the last round. */
     if (tiles > 0 && p->K > 0) {
@@ -82,7 +88,7 @@ struct tile_few tile_cuda_few(const struct tile_few_problem *p, const struct dev
     choose_units(p, d, part, &t);
     if (p->K > 0)
         t.split = least(t.split, ceil_div(p->K, (int64_t)t.kgroups * t.units * 4 * t.run));
-    while (t.tiles > 1 && t.bufs == 1 && shared_bytes(p, &t) > d->gpu.shared_block)
+    while (t.tiles > 1 && shared_bytes(p, &t) > d->gpu.shared_block)
         t.tiles--;
     /* Evaluated by every block, or once by a launch of 2 us. */
     double blocks = d->gpu.sms, rate = d->gpu.f32 * 0.25;
