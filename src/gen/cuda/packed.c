@@ -86,7 +86,7 @@ static fn_id product_of(const struct packer *p, fn_id f) {
     }
 }
 
-/* ---- text ------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static const char *half(const struct packer *p) {
     return p->P == DT_BF16 ? "pk_dt_bf16" : "pk_dt_f16";

@@ -116,7 +116,7 @@ static void wgmma_constants(struct emit *e) {
     define(e, "CONSUMER_REGS", "", t->consumer_regs);
 }
 
-/* ---- few rows ------------------------------------------------------------------------------- */
+/* ---- few rows -------------------------------------------------------------------------------- */
 
 #define FEW_ROWS 64
 
@@ -167,7 +167,7 @@ static void few_constants(struct emit *e) {
     define(e, "PER_SM", "", t->per_sm);
 }
 
-/* ---- choice ----------------------------------------------------------------------------------- */
+/* ---- choice ---------------------------------------------------------------------------------- */
 
 /* An operand as it would be with so many lanes. */
 static void look_at(struct emit *e, const char *hook, fn_id f, sx outer) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How a product's operands come to the template that tile chose: by the copy engine, in registers, or
- * as values. None of it changes a result.
+ * How a product's operands come to the template that tile chose: by the copy engine, in registers,
+ * or as values. None of it changes a result.
  */
 #ifndef PROEM_CUDA_PRODUCT_H
 #define PROEM_CUDA_PRODUCT_H

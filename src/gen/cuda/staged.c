@@ -87,7 +87,7 @@ int staged_of(const struct staged *s, fn_id load) {
     return -1;
 }
 
-/* ---- tensor maps ------------------------------------------------------------------------------ */
+/* ---- tensor maps ----------------------------------------------------------------------------- */
 
 bool staged_map(struct emit *e, fn_id leaf, sx vec, sx outer, sx n_outer,
                 struct gen_tensor_map *out) {
@@ -121,7 +121,7 @@ bool staged_map(struct emit *e, fn_id leaf, sx vec, sx outer, sx n_outer,
     return true;
 }
 
-/* ---- text --------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 void staged_constants(struct emit *e, const char *name, const struct staged *s, sx outer) {
     str_printf(e->out, "#define MM_%s_PLAIN %d\n#define MM_%s_LEAVES %d\n", name, s->plain, name,

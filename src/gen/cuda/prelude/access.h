@@ -64,7 +64,7 @@ PK_DTYPE(u4, unsigned, 4)
 PK_DTYPE(i2, int, 2)
 PK_DTYPE(u2, unsigned, 2)
 
-/* ---- words and lanes --------------------------------------------------------------------------- */
+/* ---- words and lanes ------------------------------------------------------------------------- */
 
 template <class D, int W> PK_D pk_lanes<typename D::scalar, W> pk_unpack(const unsigned *w) {
     pk_lanes<typename D::scalar, W> r;
@@ -131,7 +131,7 @@ template <class D, int W, class T> PK_D void pk_pack_value(const pk_lanes<T, W> 
     pk_packs<D, T, W>::to(v, w);
 }
 
-/* ---- single elements ---------------------------------------------------------------------------- */
+/* ---- single elements ------------------------------------------------------------------------- */
 
 template <class D> PK_D typename D::scalar pk_lds(const void *base, pk_i64 i) {
     if constexpr (D::bits == 64)
@@ -167,7 +167,7 @@ template <class D> PK_D void pk_sts(void *base, pk_i64 i, typename D::scalar v) 
     }
 }
 
-/* ---- lanes --------------------------------------------------------------------------------------- */
+/* ---- lanes ----------------------------------------------------------------------------------- */
 
 template <int BYTES> PK_D void pk_get_words(const void *p, unsigned *w) {
     if constexpr (BYTES >= 16) {

@@ -4,7 +4,7 @@
  * shifts, division with floor, remainders, powers of integers. Values are those of the CPU.
  */
 
-/* ---- min, max, clamp, relu: a NaN in any operand stays, -0 < +0 -------------------------------- */
+/* ---- min, max, clamp, relu: a NaN in any operand stays, -0 < +0 ------------------------------ */
 
 PK_D float pk_min1(float a, float b) {
     float r;
@@ -62,7 +62,7 @@ PK_ORDERED(vu32, unsigned)
 PK_ORDERED(vi64, pk_i64)
 PK_ORDERED(vu64, pk_u64)
 
-/* ---- sign ---------------------------------------------------------------------------------------- */
+/* ---- sign ------------------------------------------------------------------------------------ */
 
 PK_MAP1(pk_abs_vf32, float, float, fabsf(a))
 PK_MAP1(pk_abs_vf64, double, double, fabs(a))
@@ -83,7 +83,7 @@ PK_MAP1(pk_isnan_vf64, int, double, (a != a ? -1 : 0))
 PK_MAP1(pk_isinf_vf32, int, float, (fabsf(a) == __builtin_inff() ? -1 : 0))
 PK_MAP1(pk_isinf_vf64, int, double, (fabs(a) == __builtin_inf() ? -1 : 0))
 
-/* ---- to integers --------------------------------------------------------------------------------- */
+/* ---- to integers ----------------------------------------------------------------------------- */
 
 PK_MAP1(pk_floor_vf32, float, float, floorf(a))
 PK_MAP1(pk_floor_vf64, double, double, floor(a))
@@ -108,7 +108,7 @@ PK_INTEGER(vu32, unsigned)
 PK_INTEGER(vi64, pk_i64)
 PK_INTEGER(vu64, pk_u64)
 
-/* ---- square, reciprocal, roots -------------------------------------------------------------------- */
+/* ---- square, reciprocal, roots --------------------------------------------------------------- */
 
 PK_MAP1(pk_sqrt_vf32, float, float, __fsqrt_rn(a))
 PK_MAP1(pk_sqrt_vf64, double, double, __dsqrt_rn(a))
@@ -131,7 +131,7 @@ PK_D float pk_hypot1(float a, float b) {
 PK_MAP2(pk_hypot_vf32, float, float, pk_hypot1(a, b))
 PK_MAP2(pk_hypot_vf64, double, double, hypot(a, b))
 
-/* ---- piecewise linear functions ---------------------------------------------------------------- */
+/* ---- piecewise linear functions -------------------------------------------------------------- */
 
 PK_D float pk_relu6(float a) {
     return a < 0.0f ? 0.0f : a > 6.0f ? 6.0f : a;
@@ -161,7 +161,7 @@ PK_D pk_lanes<double, N> pk_leaky_relu_vf64(pk_lanes<double, N> a, double p, dou
     return a;
 }
 
-/* ---- shifts: a count below 0 or of the width or more leaves 0 or the sign --------------------- */
+/* ---- shifts: a count below 0 or of the width or more leaves 0 or the sign -------------------- */
 
 PK_MAP2(pk_shl_vi32, int, int, ((unsigned)b < 32u ? (int)((unsigned)a << b) : 0))
 PK_MAP2(pk_shl_vu32, unsigned, unsigned, (b < 32u ? a << b : 0u))
@@ -172,7 +172,7 @@ PK_MAP2(pk_shr_vu32, unsigned, unsigned, (b < 32u ? a >> b : 0u))
 PK_MAP2(pk_shr_vi64, pk_i64, pk_i64, a >> ((pk_u64)b < 64u ? b : 63))
 PK_MAP2(pk_shr_vu64, pk_u64, pk_u64, (b < 64u ? a >> b : 0u))
 
-/* ---- division with floor, remainders: integers never trap ---------------------------------------- */
+/* ---- division with floor, remainders: integers never trap ------------------------------------ */
 
 template <class T> PK_D T pk_quot1(T a, T b) {
     if (b == (T)0) return (T)0;
@@ -256,7 +256,7 @@ PK_MAP2(pk_pow_vu32, unsigned, unsigned, pk_pow1(a, b))
 PK_MAP2(pk_pow_vi64, pk_i64, pk_i64, pk_pow1(a, b))
 PK_MAP2(pk_pow_vu64, pk_u64, pk_u64, pk_pow1(a, b))
 
-/* ---- index expressions ----------------------------------------------------------------------------- */
+/* ---- index expressions ----------------------------------------------------------------------- */
 
 PK_D pk_i64 pk_floor_div(pk_i64 a, pk_i64 b) {
     const pk_i64 q = a / b;

@@ -120,7 +120,7 @@ template <class T, int N> struct pk_lanes {
 #define vi64 pk_lanes<pk_i64, PK_W>
 #define vu64 pk_lanes<pk_u64, PK_W>
 
-/* ---- broadcast, single lanes --------------------------------------------------------------- */
+/* ---- broadcast, single lanes ----------------------------------------------------------------- */
 
 #define pk_set_vf32(v) (vf32((float)(v)))
 #define pk_set_vf64(v) (vf64((double)(v)))
@@ -152,7 +152,7 @@ template <class T, int N> PK_D pk_lanes<T, 1> pk_at(const pk_lanes<T, N> &v, int
     return pk_lanes<T, 1>(v.x[i]);
 }
 
-/* ---- select, comparisons ------------------------------------------------------------------- */
+/* ---- select, comparisons --------------------------------------------------------------------- */
 
 template <class T, int N>
 PK_D pk_lanes<T, N> pk_select(const pk_lanes<int, N> &m, const pk_lanes<T, N> &a,
@@ -267,7 +267,7 @@ template <int N> PK_D bool pk_any_(const pk_lanes<int, N> &m) {
         return r;                                                                                  \
     }
 
-/* ---- fused multiply-add: a * b + c, rounded once -------------------------------------------- */
+/* ---- fused multiply-add: a * b + c, rounded once --------------------------------------------- */
 
 PK_D float pk_fma1(float a, float b, float c) {
     return __fmaf_rn(a, b, c);

@@ -116,7 +116,7 @@ PK_MAP1(pk_odd_vi64_vf32, float, pk_i64, pk_odd_f32(a))
 PK_MAP1(pk_odd_vu64_vf32, float, pk_u64, pk_odd_f32(a))
 PK_MAP1(pk_odd_vf32_vf32, float, float, a)
 
-/* ---- masks ------------------------------------------------------------------------------------ */
+/* ---- masks ----------------------------------------------------------------------------------- */
 
 #define PK_MASKS(lane, T)                                                                          \
     PK_MAP1(pk_frommask_##lane, T, int, (a ? (T)1 : (T)0))                                         \
@@ -128,7 +128,7 @@ PK_MASKS(vu32, unsigned)
 PK_MASKS(vi64, pk_i64)
 PK_MASKS(vu64, pk_u64)
 
-/* ---- integers --------------------------------------------------------------------------------- */
+/* ---- integers -------------------------------------------------------------------------------- */
 
 PK_D int pk_sat1(float a, float lo, float hi) {
     return pk_to_i32(a < lo ? lo : a > hi ? hi : a);
@@ -167,7 +167,7 @@ PK_MAP1(pk_wrap_i32, int, int, a)
 PK_MAP1(pk_wrap_u64, pk_u64, pk_u64, a)
 PK_MAP1(pk_wrap_u32, unsigned, unsigned, a)
 
-/* ---- narrow floats: encoding ------------------------------------------------------------------ */
+/* ---- narrow floats: encoding ----------------------------------------------------------------- */
 
 /* As in convert.h: the code without sign of |x| rounded half to even to `mant` stored mantissa bits
  * with exponent bias `bias`; codes above `max` become `over`. */
@@ -209,7 +209,7 @@ PK_D unsigned pk_code_e8m0(float x) {
     return (unsigned)(x != x ? 255 : c);
 }
 
-/* ---- narrow floats: decoding ------------------------------------------------------------------ */
+/* ---- narrow floats: decoding ----------------------------------------------------------------- */
 
 PK_D float pk_value_f16(unsigned b) {
     float x;
@@ -236,7 +236,7 @@ PK_D float pk_value_e8m0(unsigned b) {
     return pk_float_of(c == 0 ? 0x400000u : c == 255 ? 0x7fc00000u : c << 23);
 }
 
-/* ---- bit patterns ----------------------------------------------------------------------------- */
+/* ---- bit patterns ---------------------------------------------------------------------------- */
 
 #define PK_NARROW(D)                                                                               \
     PK_MAP1(pk_bits_##D, unsigned, float, pk_code_##D(a))                                          \
