@@ -48,6 +48,7 @@ enum proem_status context_new(const struct proem_context_options *o,
         r.flags = extra->compiler_flags;
         r.progress = extra->progress;
         r.progress_user = extra->progress_user;
+        r.hold_signals = true;
     }
     enum proem_status s = rt_new(&c->alloc, &r, &c->rt, e);
     if (s != PROEM_OK) {

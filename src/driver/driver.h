@@ -35,7 +35,8 @@ struct proem_context {
     int cuda_device;
 };
 
-/* What the command sets beyond the public options. Zero means the default. */
+/* What the command sets beyond the public options. Zero means the default. With it signals are held
+ * back while compilers run (hold_signals in rt.h): a command is what they end. */
 struct context_extra {
     const char *const *compiler_flags; /* NULL-terminated */
     void (*progress)(void *user, int done, int total);

@@ -104,7 +104,7 @@ static enum proem_status ask_version(struct rt *rt, struct arena *a, struct err 
                            .output = output,
                            .output_cap = OUTPUT_CAP};
     int timeout = rt->timeout_ms < VERSION_TIMEOUT ? rt->timeout_ms : VERSION_TIMEOUT;
-    TRY(rt_commands_run(rt->alloc, &c, 1, 1, timeout, NULL, NULL, e));
+    TRY(rt_commands_run(rt->alloc, &c, 1, 1, timeout, rt->hold_signals, NULL, NULL, e));
     if (c.ended == RT_TIMED_OUT) {
         return err_set(e, PROEM_COMPILE, "the C compiler '%s' hangs on --version", path);
     }
@@ -321,7 +321,8 @@ enum proem_status rt_compile(struct rt *rt, const struct device_desc *device, st
     }
     struct batch batch = {.rt = rt, .total = n};
     if (s == PROEM_OK) {
-        s = rt_commands_run(rt->alloc, c, n, rt->jobs, rt->timeout_ms, unit_ended, &batch, e);
+        s = rt_commands_run(rt->alloc, c, n, rt->jobs, rt->timeout_ms, rt->hold_signals, unit_ended,
+                            &batch, e);
     }
     for (int i = 0; s == PROEM_OK && i < n; i++)
         s = judge(rt, &jobs[i], &c[i], so[i], e);

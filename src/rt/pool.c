@@ -130,8 +130,11 @@ void rt_parallel(struct rt_pool *p, int64_t n, rt_task_fn fn, void *user, bool l
     }
     pthread_mutex_lock(&p->lock);
     if (!p->started) {
+        struct rt_held held; /* threads inherit what is blocked: signals are the host's threads' */
+        rt_signals_hold(&held, true);
         p->started = true;
         p->pool = pthreadpool_create((size_t)p->threads);
+        rt_signals_release(&held);
     }
     p->fn = fn;
     p->user = user;

@@ -166,47 +166,85 @@ static void wait_for_output(struct child *children, int n, struct pollfd *fds) {
     poll(fds, open_fds, ms);
 }
 
-enum proem_status rt_commands_run(const struct allocator *alloc, struct rt_command *c, int n,
-                                  int jobs, int timeout_ms, void (*on_end)(void *user, int i),
-                                  void *user, struct err *e) {
-    size_t cap = (size_t)(jobs < 1 ? 1 : jobs < n ? jobs : n < 1 ? 1 : n);
-    struct child *children = mem_alloc(alloc, cap, sizeof *children);
-    struct pollfd *fds = mem_alloc(alloc, cap, sizeof *fds);
-    if (children == NULL || fds == NULL) {
-        mem_free(alloc, children, cap, sizeof *children);
-        mem_free(alloc, fds, cap, sizeof *fds);
-        return err_nomem(e);
-    }
-    int running = 0;
-    for (int next = 0; next < n || running > 0;) {
-        while (next < n && (size_t)running < cap) {
-            struct child *child = &children[running];
-            *child = (struct child){.command = next, .deadline = rt_now_ms() + timeout_ms};
-            int why = start(&c[next], child);
-            if (why == 0) {
-                running++;
-            } else {
-                c[next].ended = RT_NOT_STARTED;
-                c[next].code = why;
-                if (on_end != NULL) on_end(user, next);
-            }
-            next++;
+/* Kill and wait for all that run. */
+static void end_all(struct rt_command *c, struct child *children, int running) {
+    for (int i = 0; i < running; i++) {
+        children[i].deadline = 0;
+        while (!reap(&c[children[i].command], &children[i], rt_now_ms())) {
         }
+    }
+}
+
+struct run {
+    struct rt_command *c;
+    int n, timeout_ms;
+    void (*on_end)(void *user, int i);
+    void *user;
+    size_t cap;
+    struct child *children;
+    struct pollfd *fds;
+};
+
+/* Start commands from number *next on while there is room. */
+static void start_some(struct run *r, int *next, int *running) {
+    while (*next < r->n && (size_t)*running < r->cap) {
+        struct child *child = &r->children[*running];
+        *child = (struct child){.command = *next, .deadline = rt_now_ms() + r->timeout_ms};
+        int why = start(&r->c[*next], child);
+        if (why == 0) {
+            ++*running;
+        } else {
+            r->c[*next].ended = RT_NOT_STARTED;
+            r->c[*next].code = why;
+            if (r->on_end != NULL) r->on_end(r->user, *next);
+        }
+        ++*next;
+    }
+}
+
+static enum proem_status run_all(struct run *r, const struct rt_held *held, struct err *e) {
+    int running = 0;
+    for (int next = 0; next < r->n || running > 0;) {
+        int signal = rt_signals_came(held);
+        if (signal != 0) {
+            end_all(r->c, r->children, running);
+            return err_set(e, PROEM_COMPILE, "signal %d came while compilers ran", signal);
+        }
+        start_some(r, &next, &running);
         if (running == 0) continue;
-        wait_for_output(children, running, fds);
+        wait_for_output(r->children, running, r->fds);
         double now = rt_now_ms();
         for (int i = 0; i < running;) {
-            int command = children[i].command;
-            drain(&c[command], &children[i]);
-            if (!reap(&c[command], &children[i], now)) {
+            int command = r->children[i].command;
+            drain(&r->c[command], &r->children[i]);
+            if (!reap(&r->c[command], &r->children[i], now)) {
                 i++;
                 continue;
             }
-            children[i] = children[--running];
-            if (on_end != NULL) on_end(user, command);
+            r->children[i] = r->children[--running];
+            if (r->on_end != NULL) r->on_end(r->user, command);
         }
     }
-    mem_free(alloc, children, cap, sizeof *children);
-    mem_free(alloc, fds, cap, sizeof *fds);
     return PROEM_OK;
+}
+
+enum proem_status rt_commands_run(const struct allocator *alloc, struct rt_command *c, int n,
+                                  int jobs, int timeout_ms, bool hold_signals,
+                                  void (*on_end)(void *user, int i), void *user, struct err *e) {
+    size_t cap = (size_t)(jobs < 1 ? 1 : jobs < n ? jobs : n < 1 ? 1 : n);
+    struct run r = {c, n, timeout_ms, on_end, user, cap, NULL, NULL};
+    r.children = mem_alloc(alloc, cap, sizeof *r.children);
+    r.fds = mem_alloc(alloc, cap, sizeof *r.fds);
+    enum proem_status s = PROEM_NOMEM;
+    if (r.children != NULL && r.fds != NULL) {
+        struct rt_held held;
+        rt_signals_hold(&held, hold_signals);
+        s = run_all(&r, &held, e);
+        rt_signals_release(&held);
+    } else {
+        err_nomem(e);
+    }
+    mem_free(alloc, r.children, cap, sizeof *r.children);
+    mem_free(alloc, r.fds, cap, sizeof *r.fds);
+    return s;
 }

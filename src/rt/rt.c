@@ -50,7 +50,10 @@ enum proem_status rt_new(const struct allocator *alloc, const struct rt_options 
                          struct err *e) {
     struct rt *rt = mem_alloc(alloc, 1, sizeof *rt);
     if (rt == NULL) return err_nomem(e);
-    *rt = (struct rt){.alloc = alloc, .progress = o->progress, .progress_user = o->progress_user};
+    *rt = (struct rt){.alloc = alloc,
+                      .hold_signals = o->hold_signals,
+                      .progress = o->progress,
+                      .progress_user = o->progress_user};
     rt->timeout_ms = o->timeout_ms > 0 ? o->timeout_ms : DEFAULT_TIMEOUT;
     rt->jobs = o->jobs > 0 ? o->jobs : default_jobs();
     str_init(&rt->compiler_option, alloc);
@@ -338,13 +341,16 @@ static enum proem_status compile_in(struct load *l, const char *dir, int n, cons
     return PROEM_OK;
 }
 
-/* Compile what is missing, in a new directory that goes away again. */
+/* Compile what is missing, in a new directory that goes away again. No signal that is held may be
+ * let through before it is gone. */
 static enum proem_status compile_rest(struct load *l, int n, const int *index, struct err *e) {
     struct rt *rt = l->rt;
     struct str dir;
     str_init(&dir, rt->alloc);
     struct err first;
     err_clear(&first);
+    struct rt_held held;
+    rt_signals_hold(&held, rt->hold_signals);
     enum proem_status s = rt_make_work_dir(str_text(&rt->tmp_dir), &dir, &first);
     if (s == PROEM_IO && rt->cache.ready) {
         struct err second;
@@ -357,6 +363,7 @@ static enum proem_status compile_rest(struct load *l, int n, const int *index, s
         s = compile_in(l, str_text(&dir), n, index, e);
         rt_remove_work_dir(str_text(&dir));
     }
+    rt_signals_release(&held);
     str_free(&dir);
     return s;
 }

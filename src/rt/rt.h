@@ -42,6 +42,10 @@ struct rt_options {
     int64_t cache_limit;      /* bytes; default 1 GiB */
     int timeout_ms;           /* for one unit; default 120000 */
     int jobs;                 /* compilers at once; default: the machine's cores */
+    /* Hold SIGINT, SIGTERM, SIGHUP and SIGQUIT back on the thread that loads while compilers run.
+     * One that comes ends them, their folder is removed, and then it is delivered. For a program
+     * that such a signal ends: without this it leaves both behind. */
+    bool hold_signals;
     /* Called on the thread that loads, after each unit that was compiled. */
     void (*progress)(void *user, int done, int total);
     void *progress_user;

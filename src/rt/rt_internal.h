@@ -5,12 +5,28 @@
 #define PROEM_RT_INTERNAL_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/types.h>
 #include <xxhash.h>
 
 #include "rt/rt.h"
 
 double rt_now_ms(void); /* monotonic */
+
+/* ---- signals (rt/signals.c) ------------------------------------------------------------------ */
+
+/* Signals that end a program, unless it ignores them, held back on this thread. */
+struct rt_held {
+    bool any;
+    sigset_t set, before;
+};
+
+/* With `wanted` false none is held. Calls may be nested. */
+void rt_signals_hold(struct rt_held *h, bool wanted);
+/* The number of one that came meanwhile, or 0. */
+int rt_signals_came(const struct rt_held *h);
+/* What came is delivered now. */
+void rt_signals_release(struct rt_held *h);
 
 /* ---- running programs (rt/process.c) --------------------------------------------------------- */
 
@@ -25,10 +41,11 @@ struct rt_command {
 };
 
 /* Run n commands, at most `jobs` at once, each with stdin from /dev/null and a process group of its
- * own, which is killed after timeout_ms. on_end (may be NULL) is called as each one ends. */
+ * own, which is killed after timeout_ms. on_end (may be NULL) is called as each one ends. With
+ * hold_signals (rt.h) a signal kills all of them, which is an error. */
 enum proem_status rt_commands_run(const struct allocator *alloc, struct rt_command *c, int n,
-                                  int jobs, int timeout_ms, void (*on_end)(void *user, int i),
-                                  void *user, struct err *e);
+                                  int jobs, int timeout_ms, bool hold_signals,
+                                  void (*on_end)(void *user, int i), void *user, struct err *e);
 
 /* ---- the compiler (rt/compile.c) --------------------------------------------------------------
  */
@@ -108,6 +125,7 @@ struct rt {
     const char *const *env, *const *flags;
     int n_env, n_flags;
     int timeout_ms, jobs;
+    bool hold_signals;
     void (*progress)(void *user, int done, int total);
     void *progress_user;
 
