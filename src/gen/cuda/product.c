@@ -165,6 +165,7 @@ static void few_constants(struct emit *e) {
     define(e, "SPLIT", "", t->split);
     define(e, "A_STAGE", "", t->stage);
     define(e, "PER_SM", "", t->per_sm);
+    define(e, "FETCH_L2", "", 1);
 }
 
 /* ---- choice ---------------------------------------------------------------------------------- */
