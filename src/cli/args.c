@@ -13,7 +13,7 @@
 enum value_kind { VALUE_NONE, VALUE_REQUIRED, VALUE_OPTIONAL };
 
 #define INPUTS (CMD_RUN | CMD_EXPLAIN | CMD_EMIT | CMD_BENCH)
-#define ALL    (INPUTS | CMD_FMT | CMD_DOCTOR | CMD_CACHE)
+#define ALL    (INPUTS | CMD_FMT | CMD_DOCTOR | CMD_CACHE | CMD_CONVERT)
 
 struct option {
     const char *name;
@@ -239,7 +239,7 @@ static enum proem_status set_help(struct cli *o, const char *name, const char *v
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct option options[] = {
-    {"--in", VALUE_REQUIRED, INPUTS, set_in},
+    {"--in", VALUE_REQUIRED, INPUTS | CMD_CONVERT, set_in},
     {"--weights", VALUE_REQUIRED, INPUTS, set_weights},
     {"--seed", VALUE_REQUIRED, INPUTS, set_seed},
     {"--out", VALUE_REQUIRED, CMD_RUN, set_out},
@@ -248,7 +248,7 @@ static const struct option options[] = {
     {"--check", VALUE_OPTIONAL, CMD_RUN, set_check},
     {"--json", VALUE_NONE, CMD_RUN | CMD_EXPLAIN | CMD_BENCH, set_json},
     {"--vs", VALUE_REQUIRED, CMD_BENCH, set_vs},
-    {"-o", VALUE_REQUIRED, CMD_EMIT, set_dir},
+    {"-o", VALUE_REQUIRED, CMD_EMIT | CMD_CONVERT, set_dir},
     {"--dim", VALUE_REQUIRED, ALL, set_dim},
     {"--graph", VALUE_REQUIRED, ALL, set_graph},
     {"--precision", VALUE_REQUIRED, ALL, set_precision},
@@ -270,13 +270,10 @@ static const struct {
     enum command command;
     const char *file; /* what the word after it is, NULL: there is none */
 } commands[] = {
-    {"run", CMD_RUN, "FILE"},
-    {"explain", CMD_EXPLAIN, "FILE"},
-    {"emit", CMD_EMIT, "FILE"},
-    {"bench", CMD_BENCH, "FILE"},
-    {"fmt", CMD_FMT, "FILE"},
-    {"doctor", CMD_DOCTOR, NULL},
-    {"cache", CMD_CACHE, "stat or clear"},
+    {"run", CMD_RUN, "FILE"},     {"explain", CMD_EXPLAIN, "FILE"},
+    {"emit", CMD_EMIT, "FILE"},   {"bench", CMD_BENCH, "FILE"},
+    {"fmt", CMD_FMT, "FILE"},     {"convert", CMD_CONVERT, "FILE"},
+    {"doctor", CMD_DOCTOR, NULL}, {"cache", CMD_CACHE, "stat or clear"},
 };
 
 static const char *command_name(enum command c) {
@@ -340,7 +337,7 @@ static enum proem_status find_command(struct cli *o, int argc, char **argv, int 
         if (o->command == CMD_NONE)
             return err_set(e, PROEM_INVALID,
                            "there is no command '%s'; expected run, explain, emit, bench, fmt, "
-                           "doctor or cache",
+                           "convert, doctor or cache",
                            argv[i]);
     }
     return PROEM_OK;
@@ -351,7 +348,7 @@ static enum proem_status check_complete(const struct cli *o, struct err *e) {
     if (o->command == CMD_NONE)
         return err_set(e, PROEM_INVALID,
                        "no command; expected run, explain, emit, bench, fmt, "
-                       "doctor or cache (see proem --help)");
+                       "convert, doctor or cache (see proem --help)");
     for (size_t i = 0; i < COUNT_OF(commands); i++) {
         if (commands[i].command == o->command && commands[i].file != NULL && o->file == NULL)
             return err_set(e, PROEM_INVALID, "proem %s needs %s", commands[i].name,
@@ -359,6 +356,8 @@ static enum proem_status check_complete(const struct cli *o, struct err *e) {
     }
     if (o->command == CMD_EMIT && o->dir == NULL && o->run_pass == NULL)
         return err_set(e, PROEM_INVALID, "proem emit needs -o DIR");
+    if (o->command == CMD_CONVERT && o->dir == NULL)
+        return err_set(e, PROEM_INVALID, "proem convert needs -o FILE");
     if (o->command == CMD_CACHE && strcmp(o->file, "stat") != 0 && strcmp(o->file, "clear") != 0)
         return err_set(e, PROEM_INVALID, "proem cache: '%s' is wrong; expected stat or clear",
                        o->file);
@@ -388,6 +387,7 @@ void cli_usage(FILE *to) {
           "proem emit FILE [inputs] [--device cpu|cuda] [--arch ARCH] -o DIR\n"
           "proem bench FILE [inputs] [--device cpu|cuda] [--vs unfused] [--json]\n"
           "proem fmt FILE\n"
+          "proem convert MODEL.onnx [--in NAME=SRC].. -o FILE\n"
           "proem doctor\n"
           "proem cache stat|clear\n"
           "inputs: [--in NAME=SRC].. [--in '*=SRC'] [--weights FILE] [--seed N]\n"

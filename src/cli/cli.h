@@ -20,7 +20,8 @@ enum command {
     CMD_BENCH = 8,
     CMD_FMT = 16,
     CMD_DOCTOR = 32,
-    CMD_CACHE = 64
+    CMD_CACHE = 64,
+    CMD_CONVERT = 128
 };
 
 enum cli_device { CLI_CPU, CLI_CUDA, CLI_REF };
@@ -50,8 +51,8 @@ struct cli {
     enum cli_device device;
     const char *arch;
     bool check, json, vs_unfused, version, help;
-    int64_t rows; /* of --check; 0: all */
-    const char *dir;
+    int64_t rows;    /* of --check; 0: all */
+    const char *dir; /* of -o: emit's folder, convert's file */
 };
 
 enum proem_status cli_parse(struct cli *o, int argc, char **argv, struct err *e);
@@ -90,6 +91,10 @@ enum proem_status session_program(struct session *s, enum fuse_policy fuse, proe
                                   struct err *e);
 /* The last pass to run: at least `last`, further if -d asks for a later one. */
 enum pass_id session_last(const struct session *s, enum pass_id last);
+/* Is this the file of an ONNX model? (onnx.c) */
+bool is_onnx(const char *path);
+/* The session's file, a model, as graph text. */
+enum proem_status session_import(struct session *s, struct err *e);
 /* --run-pass: print what the pass makes of the file. */
 enum proem_status session_run_pass(struct session *s, struct err *e);
 
@@ -160,6 +165,7 @@ enum proem_status cmd_bench(struct session *s, struct err *e);
 enum proem_status cmd_fmt(struct session *s, struct err *e);
 enum proem_status cmd_doctor(struct session *s, struct err *e);
 enum proem_status cmd_cache(struct session *s, struct err *e);
+enum proem_status cmd_convert(struct session *s, struct err *e);
 
 /* Explain's two forms. */
 enum proem_status explain_json(struct session *s, struct err *e);

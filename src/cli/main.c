@@ -17,13 +17,17 @@ static enum proem_status dispatch(struct session *s, struct err *e) {
     }
 }
 
+static enum proem_status without_program(struct session *s, struct err *e) {
+    if (s->o->command == CMD_DOCTOR) return cmd_doctor(s, e);
+    return s->o->command == CMD_CACHE ? cmd_cache(s, e) : cmd_convert(s, e);
+}
+
 static enum proem_status run_command(const struct cli *o, struct err *e) {
     struct session s = {0};
     enum proem_status status;
-    if (o->command == CMD_DOCTOR || o->command == CMD_CACHE) {
+    if (o->command == CMD_DOCTOR || o->command == CMD_CACHE || o->command == CMD_CONVERT) {
         status = session_context(&s, o, e);
-        if (status == PROEM_OK)
-            status = o->command == CMD_DOCTOR ? cmd_doctor(&s, e) : cmd_cache(&s, e);
+        if (status == PROEM_OK) status = without_program(&s, e);
     } else {
         status = session_open(&s, o, e);
         if (status == PROEM_OK) status = dispatch(&s, e);

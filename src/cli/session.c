@@ -254,7 +254,7 @@ static enum proem_status parse(struct session *s, proem_program *p, struct err *
 
 enum proem_status session_open(struct session *s, const struct cli *o, struct err *e) {
     TRY(session_context(s, o, e));
-    TRY(read_file(o->file, &s->text, e));
+    TRY(is_onnx(o->file) ? session_import(s, e) : read_file(o->file, &s->text, e));
     static const enum proem_device devices[] = {PROEM_DEVICE_CPU, PROEM_DEVICE_CUDA,
                                                 PROEM_DEVICE_REF};
     struct program_options options = {.device = devices[o->device],

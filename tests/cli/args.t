@@ -5,10 +5,10 @@ $ proem run small.proem --version
 $ proem --help | head -n 1
 | proem run FILE [inputs] [--out NAME=FILE.npy].. [--device cpu|cuda|ref] [--check[=rows:N]] [--json]
 $ proem
-2> proem: no command; expected run, explain, emit, bench, fmt, doctor or cache (see proem --help)
+2> proem: no command; expected run, explain, emit, bench, fmt, convert, doctor or cache (see proem --help)
 ? 2
 $ proem walk small.proem
-2> proem: there is no command 'walk'; expected run, explain, emit, bench, fmt, doctor or cache
+2> proem: there is no command 'walk'; expected run, explain, emit, bench, fmt, convert, doctor or cache
 ? 2
 $ proem run
 2> proem: proem run needs FILE

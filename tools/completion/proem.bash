@@ -24,7 +24,7 @@ _proem() {
     fi
 
     if [[ $COMP_CWORD -eq 1 ]]; then
-        _proem_words "run explain emit bench fmt doctor cache --version"
+        _proem_words "run explain emit bench fmt convert doctor cache --version"
         return
     fi
     case $prev in
@@ -52,11 +52,12 @@ _proem() {
         explain) own="$inputs --device --arch --json" ;;
         emit) own="$inputs --device --arch -o" ;;
         bench) own="$inputs --device --arch --vs --json" ;;
+        convert) own="--in -o" ;;
         esac
         if [[ $cur == -* ]]; then
             _proem_words "$own $all"
         else
-            _proem_files "proem"
+            _proem_files "proem|onnx"
         fi
         ;;
     esac

@@ -113,6 +113,10 @@ static value_id tensor_value(struct ox *o, struct ox_value *v) {
     const char *key = o->m->tensors.at[v->tensor - 1].key;
     const char *source = arena_printf(o->arena, "%s:%s", o->o->source, key);
     const char *name = ox_free_name(o, key);
+    if (strpbrk(key, "\n\r") != NULL) {
+        err_set(o->err, PROEM_INVALID, "%s: the name of a tensor has several lines", o->m->name);
+        return 0;
+    }
     if (source == NULL || name == NULL) return 0;
     return o->tensors[v->tensor - 1] =
                graph_param(o->g, &at, name, t.dtype, t.rank, dims, true, source);
@@ -252,9 +256,11 @@ int64_t ox_in_ints(struct ox *o, const struct ox_node *n, int i, sx *out, int64_
     }
     if (!know_ints(o, n, i)) {
         if (o->err->status == PROEM_OK)
-            ox_fail(o, n,
-                    "its input '%s' is computed from data; it must be known when the model is read",
-                    n->p->n_input > (size_t)i ? n->p->input[i] : "");
+            ox_fail(
+                o, n,
+                "shapes depend on its input '%s'; that must be known when the model is read, as "
+                "an input's values are if --in gives them from a file",
+                n->p->n_input > (size_t)i ? n->p->input[i] : "");
         return -1;
     }
     const struct ox_value *v = input(o, n, i);

@@ -220,11 +220,17 @@ static bool prepare(struct ox *o, struct ox_scope *s, const Onnx__NodeProto *p, 
     for (size_t i = 0; i < p->n_input; i++) {
         if (p->input[i][0] == '\0') continue;
         in[i] = ox_find(s, p->input[i]);
-        if (in[i] < 0)
-            return ox_fail(o, n, "its input '%s' is no input, initializer or earlier result",
-                           p->input[i]);
+        if (in[i] >= 0) continue;
+        ox_fail(o, n, "its input '%s' is no input, initializer or earlier result", p->input[i]);
+        o->err->status = PROEM_INVALID;
+        return false;
     }
     return true;
+}
+
+/* Names of the graph's text have one line. */
+static bool is_name(const char *s) {
+    return s != NULL && s[0] != '\0' && strpbrk(s, "\n\r") == NULL;
 }
 
 /* Names the value that an output is, if it has none yet and the name is free. */
@@ -232,7 +238,7 @@ static bool name_output(struct ox *o, const struct ox_scope *s, const char *name
     value_id v = o->values.at[value].v;
     if (s->caller != NULL || v == 0) return true;
     if (graph_value(o->g, v)->named || graph_def(o->g, v)->op == OP_CONST) return true;
-    if (ox_find(&o->names, name) == OX_TAKEN) return true;
+    if (!is_name(name) || ox_find(&o->names, name) == OX_TAKEN) return true;
     struct place at = {.err = o->err};
     return (ox_bind(o, &o->names, name, OX_TAKEN) || no_memory(o)) &&
            graph_name_value(o->g, &at, v, name) == PROEM_OK;
@@ -276,47 +282,48 @@ static bool bad_input(struct ox *o, const char *name, const char *why) {
     return false;
 }
 
-static bool input_type(struct ox *o, const Onnx__ValueInfoProto *in, const struct array *data,
-                       enum dtype *d, int *rank, sx *dims) {
-    const char *name = in->name;
-    const Onnx__TypeProto *t = in->type;
-    if (t == NULL || t->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
-        return bad_input(o, name, "only tensors are supported");
-    *d = onnx_dtype(t->tensor_type->elem_type);
-    if (*d == DT_NONE) return bad_input(o, name, onnx_dtype_name(t->tensor_type->elem_type));
-    const Onnx__TensorShapeProto *shape = t->tensor_type->shape;
-    if (shape == NULL && data == NULL) return bad_input(o, name, "its rank is not given");
+/* The dims of an input; without a shape those of its data. */
+static bool input_dims(struct ox *o, const Onnx__ValueInfoProto *in, const struct array *data,
+                       int *rank, sx *dims) {
+    const Onnx__TensorShapeProto *shape = in->type->tensor_type->shape;
+    if (shape == NULL && data == NULL)
+        return bad_input(o, in->name, "its rank is not given; a file for it says that");
     if (shape == NULL) {
         *rank = data->type.rank;
         for (int i = 0; i < *rank; i++)
             dims[i] = sx_const(o->g->sx, data->type.shape[i]);
         return true;
     }
-    if (shape->n_dim > MAX_RANK) return bad_input(o, name, "it has too many dims");
     *rank = (int)shape->n_dim;
     for (size_t i = 0; i < shape->n_dim; i++) {
-        dims[i] = input_dim(o, name, i, shape->dim[i]);
+        dims[i] = input_dim(o, in->name, i, shape->dim[i]);
         if (dims[i] == 0) return no_memory(o);
     }
     return true;
 }
 
 static bool add_input(struct ox *o, struct ox_scope *s, const Onnx__ValueInfoProto *in) {
-    if (in->name == NULL || in->name[0] == '\0') return bad_input(o, "", "it has no name");
+    if (!is_name(in->name)) return bad_input(o, "", "its name is empty or has several lines");
     if (ox_find(s, in->name) >= 0) return true; /* an initializer is its default: that is taken */
     struct ox_value v = {0};
-    if (o->o->input != NULL) v.data = o->o->input(o->o->user, in->name);
-    enum dtype d = DT_NONE;
-    int rank = 0;
-    sx dims[MAX_RANK];
     if (o->probing) return ox_bind(o, s, in->name, ox_new_value(o, v)) || no_memory(o);
-    if (!input_type(o, in, v.data, &d, &rank, dims)) return false;
+    if (in->type == NULL || in->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+        return bad_input(o, in->name, "only tensors are supported");
+    const Onnx__TypeProto__Tensor *t = in->type->tensor_type;
+    enum dtype d = onnx_dtype(t->elem_type);
+    if (d == DT_NONE) return bad_input(o, in->name, onnx_dtype_name(t->elem_type));
+    if (t->shape != NULL && t->shape->n_dim > MAX_RANK)
+        return bad_input(o, in->name, "it has too many dims");
+    int rank = t->shape != NULL ? (int)t->shape->n_dim : -1;
+    sx dims[MAX_RANK];
+    if (o->o->input != NULL) v.data = o->o->input(o->o->user, in->name, d, rank);
+    if (!input_dims(o, in, v.data, &rank, dims)) return false;
+    if (v.data != NULL && (v.data->data == NULL || v.data->type.dtype != d)) v.data = NULL;
     struct place at = {.err = o->err};
     v.v = graph_param(o->g, &at, in->name, d, rank, dims, false, NULL);
     if (v.v == 0) return false;
     if (!ox_bind(o, &o->names, in->name, OX_TAKEN)) return no_memory(o);
-    int32_t type = in->type->tensor_type->elem_type;
-    if (onnx_is_bits(type)) v.type = type;
+    if (onnx_is_bits(t->elem_type)) v.type = t->elem_type;
     return ox_bind(o, s, in->name, ox_new_value(o, v)) || no_memory(o);
 }
 
@@ -337,7 +344,7 @@ bool ox_add_tensors(struct ox *o, struct ox_scope *s, const Onnx__GraphProto *g)
 /* An output is called by its name: a value that has another one is named anew by a cast to its own
  * dtype, which changes nothing. */
 static bool add_output(struct ox *o, struct ox_scope *s, const Onnx__ValueInfoProto *out) {
-    int at = out->name != NULL ? ox_find(s, out->name) : -1;
+    int at = is_name(out->name) ? ox_find(s, out->name) : -1;
     if (at <= 0) {
         err_set(o->err, PROEM_INVALID, "%s: nothing computes output '%s'", o->m->name,
                 text_of(out->name));

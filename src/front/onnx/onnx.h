@@ -10,8 +10,9 @@ struct onnx_model;
 
 struct onnx_options {
     /* Data of a graph input that is known now, or NULL: shapes that models compute from inputs can
-     * be read from it then. May be NULL. */
-    const struct array *(*input)(void *user, const char *name);
+     * be read from it then. rank: -1 if the model does not give it; data NULL: only the type is
+     * known. May be NULL. */
+    const struct array *(*input)(void *user, const char *name, enum dtype d, int rank);
     void *user;
     /* What stands before ":KEY" in the sources of parameters: the model's path, relative to where
      * the graph's text is going to lie. */

@@ -1,0 +1,89 @@
+# Models stand where a graph's file stands.
+$ for kind in layer outside escaping short shaped lacking unnamed; do python3 onnx_model.py $kind $kind.onnx; done
+$ proem run layer.onnx --in x=ones --dim batch=2 --out y=y.npy --check | sed 's/max_err.*  ok/ok/'
+| y: f32[2, 2]  ok (4 checked, 0 unbounded)
+$ python3 -c 'import struct; print(struct.unpack("<4f", open("y.npy", "rb").read()[-16:]))'
+| (9.0, 12.0, 9.0, 12.0)
+$ proem run layer.onnx --dim batch=3 --device ref
+| y: f32[3, 2]
+$ proem run layer.onnx
+2> proem: symbol batch is not bound (x needs it): give its size, --dim batch=..
+? 2
+$ proem explain layer.onnx --dim batch=4 | head -2
+| layer on cpu (native), precision boundary, batch = 4
+| 1 kernel; moves 104 bytes, a kernel an operator 168 bytes
+$ proem emit layer.onnx --dim batch=4 -o out | sed 's/compile each.*/../'
+| out/k0_matmul_y.c
+| ..
+$ proem explain layer.onnx --run-pass parse
+| graph layer(x: f32[batch, 3], const w: f32[3, 2] = "layer.onnx:w") {
+|   `/layer/MatMul_output_0` = matmul(x, w)
+|   y = relu(`/layer/MatMul_output_0`)
+|   return y
+| }
+$ proem fmt layer.onnx
+| graph layer(x: f32[batch, 3], const w: f32[3, 2] = "layer.onnx:w") {
+|   `/layer/MatMul_output_0` = matmul(x, w)
+|   y = relu(`/layer/MatMul_output_0`)
+|   return y
+| }
+
+# Tensors outside lie in the model's folder, wherever that is.
+$ mkdir data && python3 -c 'import struct; open("data/w.bin", "wb").write(struct.pack("<8f", 0, 0, 1, 2, 3, 4, 5, 6))'
+$ proem run outside.onnx --in x=ones --dim batch=1 --out y=y.npy
+| y: f32[1, 2]
+$ cd data && proem run ../outside.onnx --in x=ones --dim batch=1 --check | sed 's/max_err.*  ok/ok/'
+| y: f32[1, 2]  ok (2 checked, 0 unbounded)
+$ proem run escaping.onnx --dim batch=1
+2> proem: escaping.onnx: tensor 'w': external data in '../w.bin', which is not inside the model's folder
+? 2
+$ truncate -s 20 data/w.bin && proem run outside.onnx --dim batch=1
+2> proem: outside.onnx: tensor 'w': ./data/w.bin ends before its bytes 8 to 32
+? 2
+
+# Shapes from values.
+$ proem run shaped.onnx
+2> proem: shaped.onnx: node 'node of y' (Reshape): shapes depend on its input 'shape'; that must be known when the model is read, as an input's values are if --in gives them from a file
+? 3
+$ python3 -c 'import struct; h = "{\"descr\": \"<i8\", \"fortran_order\": False, \"shape\": (2,), }".ljust(117) + "\n"; open("s.npy", "wb").write(b"\x93NUMPY\1\0" + struct.pack("<H", len(h)) + h.encode() + struct.pack("<2q", 4, -1))'
+$ proem run shaped.onnx --in shape=s.npy
+| y: f32[4, 3]
+
+# What is wrong is one line.
+$ proem run lacking.onnx
+2> proem: lacking.onnx: operators that are not supported: Conv-21 (node 'node of a'), com.example.Gizmo-1 (node 'node of b')
+? 3
+$ proem run short.onnx --dim batch=1
+2> proem: short.onnx: tensor 'w': 20 bytes at most where its dims need 24
+? 2
+$ proem run unnamed.onnx
+2> proem: unnamed.onnx: node 'node of /layer/MatMul_output_0' (MatMul): its input 'w' is no input, initializer or earlier result
+? 2
+$ head -c 99 layer.onnx >cut.onnx; proem run cut.onnx
+2> proem: cut.onnx: byte 2, in ModelProto: a length runs past the end
+? 2
+$ proem run none.onnx
+2> proem: none.onnx: cannot open: No such file or directory
+? 2
+$ printf 'graph g() {}' >text.onnx; proem run text.onnx
+2> proem: text.onnx: byte 0, in ModelProto: a key has a kind that the format lacks
+? 2
+
+# Convert.
+$ proem convert layer.onnx -o sub.proem && cat sub.proem
+| graph layer(x: f32[batch, 3], const w: f32[3, 2] = "sub.safetensors:w") {
+|   `/layer/MatMul_output_0` = matmul(x, w)
+|   y = relu(`/layer/MatMul_output_0`)
+|   return y
+| }
+$ proem run sub.proem --dim batch=2 --in x=ones --check | sed 's/max_err.*  ok/ok/'
+| y: f32[2, 2]  ok (4 checked, 0 unbounded)
+$ proem convert layer.onnx
+2> proem: proem convert needs -o FILE
+? 2
+$ proem convert sub.proem -o x.proem
+2> proem: proem convert: sub.proem: expected a file named .onnx
+? 2
+$ proem convert layer.onnx -o x.safetensors
+2> proem: -o: 'x.safetensors' is wrong; expected the name of a graph's file
+? 2
