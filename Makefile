@@ -2,6 +2,7 @@
 #   make            build/proem and the libraries       make install   PREFIX=/usr/local DESTDIR=
 #   make deps       install missing Debian packages     make check     build all, run the tests
 #   make test-graphs N=5000 SEED=1      random graphs   make test-benchdnn FILE=.. SHRINK=1
+#   make test-onnx DIR=..               ONNX's node tests, a folder or .tar.zst; interpreter and CPU
 #   make test-cuda-compile              kernels for GPUs through NVRTC; needs no GPU  ARCH=sm_90a
 #   make test-cuda, bench-cuda          on a GPU; make gpu-bundle builds for a machine without packages
 #   make check-asan, check-tsan                         make fuzz      SECONDS=60 for each target
@@ -54,6 +55,15 @@ test-graphs: deps
 test-benchdnn: deps
 	@cmake --preset dev >/dev/null && cmake --build --preset dev -j $(JOBS) --target benchdnn >/dev/null
 	@build/dev/tests/benchdnn FILE=$(FILE) $(if $(N),N=$(N)) $(if $(SHRINK),SHRINK=$(SHRINK)) SEED=$(SEED) JOBS=$(JOBS)
+
+.PHONY: test-onnx
+DIR ?= ../shared/data/onnx-node-tests.tar.zst
+DEVICE ?= both
+
+test-onnx: deps
+	@cmake --preset dev >/dev/null && cmake --build --preset dev -j $(JOBS) --target onnx >/dev/null
+	@tests/drivers/onnx.sh build/dev/tests/onnx $(DIR) build/onnx-node-tests DEVICE=$(DEVICE) \
+	    $(if $(ONLY),ONLY=$(ONLY)) $(if $(PRINT),PRINT=1) $(if $(N),N=$(N)) SEED=$(SEED) JOBS=$(JOBS) || [ $$? -eq 77 ]
 
 ARCH ?= sm_80,sm_90a,sm_100a
 NVRTC ?=
