@@ -201,12 +201,18 @@ PK_D pk_bits<1> k0_a_pack(const k0_args *g, const k0_a_row<W> *r, pk_i64 z, pk_i
 
 template <int W> struct k0_b0_row {
     const unsigned char *p;
-    unsigned s;
+    unsigned s, magic;
     const u16 *scale;
     const unsigned char *zero;
 };
+PK_D unsigned pinned(unsigned x) {
+    unsigned below; /* of the lanes below: the highest bit is never set, but nobody knows */
+    asm("mov.u32 %0, %%lanemask_lt;" : "=r"(below));
+    return x + (below >> 31);
+}
 template <int W> PK_D k0_b0_row<W> k0_b0_row_init(const k0_args *g, pk_i64 z, pk_i64 n, int) {
     k0_b0_row<W> r;
+    r.magic = pinned(HOOK_B == SCALED_FP8 ? 0x07f007f0 : 0x43004300);
     pk_i64 at = z * g->sym[2] + n;
 #if HOOK_B == SCALED_I4
     r.p = (const unsigned char *)g->buf[1] + at * (g->sym[6] / 2);
@@ -284,13 +290,13 @@ PK_D pk_bits<1> k0_b0_pack(const k0_args *g, const k0_b0_row<W> *r, GROUP_ARG pk
     pk_bits<1> v;
 #if HOOK_B == SCALED_I8
     unsigned x = __byte_perm(raw[0], 0, 0x4140);
-    v.x[0] = mul2(sub2((x & 0x7f007f) | 0x43004300, (x & 0x800080) | 0x43004300), r->s);
+    v.x[0] = mul2(sub2((x & 0x7f007f) | r->magic, (x & 0x800080) | r->magic), r->s);
 #elif HOOK_B == SCALED_I4
     unsigned x = raw[0] * 0x1001;
-    v.x[0] = mul2(sub2((x & 0xf000f) | 0x43004300, q->z), q->s);
+    v.x[0] = mul2(sub2((x & 0xf000f) | r->magic, q->z), q->s);
 #else
     unsigned x = __byte_perm(raw[0], 0, 0x1404);
-    x = (x & 0x80008000) | (x >> 4 & 0x07f007f0);
+    x = (x & 0x80008000) | (x >> 4 & r->magic);
     v.x[0] = mul2(mul2(x, 0x7b807b80), r->s);
 #endif
     return v;
@@ -332,9 +338,11 @@ template <int W> PK_D k0_c_row<W> k0_c_row_init(const k0_args *g, pk_i64 z, pk_i
     return r;
 }
 PK_D float gelu(float x) {
-    float y;
-    asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(0.7978845608f * (x + 0.044715f * x * x * x)));
-    return 0.5f * x * (1 + y);
+    float y, h = 0.5f * x;
+    asm("tanh.approx.f32 %0, %1;"
+        : "=f"(y)
+        : "f"(x * __fmaf_rn(0.035677408f, x * x, 0.7978845608f)));
+    return __fmaf_rn(h, y, h);
 }
 template <int W> PK_D void load_bf16(float *x, const u16 *p, int cnt) {
     if (cnt == W && W == 8 && (ALIGNED || ((pk_u64)p & 15) == 0)) {

@@ -32,6 +32,7 @@ template <class OP> struct MM(fragment) {
     typename OP::template row<MM_PAIR> row[2];
     typename OP::template part<MM_PAIR> part[2];
     pk_i64 o[2];
+    unsigned place[MM(steps)]; /* of the thread's first bytes of a step in a leaf's tile */
 
     __device__ __forceinline__ void start(const struct pk_args *g, const struct MM(tile) & tile,
                                           pk_i64 end, unsigned first, unsigned t) {
@@ -40,33 +41,37 @@ template <class OP> struct MM(fragment) {
             o[u] = at < end ? at : end - 1;
             row[u] = OP::template row_init<MM_PAIR>(g, tile.z, o[u], MM_PAIR);
         }
+        constexpr int B = OP::leaf_bits * MM_BK / 8, some = MM_PAIR * OP::leaf_bits / 8;
+        constexpr int step = MM_STEP * OP::leaf_bits / 8;
+        unsigned lane = t % 32, r = first + t / 32 * 16;
+        _Pragma("unroll") for (int s = 0; s < MM(steps); s++) {
+            if constexpr (some == 4)
+                place[s] = MM(place)<B>(r + lane % 16, 2 * s + lane / 16);
+            else
+                place[s] =
+                    MM(place)<B>(r + lane / 4, step * s / 16) + step * s % 16 + some * (lane % 4);
+        }
     }
-    /* The bytes of a leaf for step s. */
+    /* The bytes of a leaf for step s; `raw` is its tile in a stage. */
     template <int BITS>
-    PK_D void load(unsigned (*x)[2], unsigned raw, unsigned first, unsigned t, int s) {
+    __device__ __forceinline__ void load(unsigned (*x)[2], unsigned raw, int s) const {
         constexpr int B = BITS * MM_BK / 8, some = MM_PAIR * BITS / 8, step = MM_STEP * BITS / 8;
-        unsigned lane = t % 32, r = first + t / 32 * 16 + lane / 4;
         if constexpr (some == 4) {
             unsigned y[4];
-            pk_ldmatrix(y,
-                        raw + MM(place) < B > (first + t / 32 * 16 + lane % 16, 2 * s + lane / 16));
+            pk_ldmatrix(y, raw + place[s]);
             PK_EACH(4) x[l][0] = y[l];
         } else if constexpr (some > 0) {
-            _Pragma("unroll") for (int i = 0; i < 4; i++) {
-                int byte = step * s + step / 2 * (i / 2);
-                pk_shared_load<some>(x[i], raw + MM(place) < B > (r, byte / 16) + i % 2 * (8 * B) +
-                                                                     byte % 16 + some * (lane % 4));
-            }
+            _Pragma("unroll") for (int i = 0; i < 4; i++)
+                pk_shared_load<some>(x[i], raw + place[s] + i % 2 * (8 * B) + step / 2 * (i / 2));
         }
     }
     template <bool TAIL>
     __device__ __forceinline__ void make(unsigned *w, const struct pk_args *g, pk_i64 z, pk_i64 k0,
-                                         pk_i64 K, unsigned raw, unsigned first, unsigned t,
-                                         int s) {
+                                         pk_i64 K, unsigned raw, unsigned t, int s) {
         constexpr int G = OP::group ? OP::group : 1;
         unsigned x0[4][2], x1[4][2];
-        load<OP::leaf_bits>(x0, raw, first, t, s);
-        load<OP::leaf1_bits>(x1, raw + MM(leaf1_at), first, t, s);
+        load<OP::leaf_bits>(x0, raw, s);
+        load<OP::leaf1_bits>(x1, raw + MM(leaf1_at), s);
         pk_i64 k = k0 + MM_STEP * s;
         if (OP::group && (G % MM_BK == 0 ? s == 0 && k0 % G == 0 : MM_STEP * s % G == 0) &&
             (!TAIL || k < K)) {
@@ -135,11 +140,10 @@ struct MM(worker) {
     __device__ __forceinline__ void make(unsigned stage, pk_i64 k, int s) {
         unsigned raw = stages + stage * MM(stage);
         _Pragma("unroll") for (int j = 0; j < MM(mi); j++) {
-            rows[j].template make<TAIL>(w[P][j][s], g, tile.z, k, tiles.K, raw, first + 64 * j, t,
-                                        s);
+            rows[j].template make<TAIL>(w[P][j][s], g, tile.z, k, tiles.K, raw, t, s);
 #if MM_ROWS_NB > 1
             rows1[j].template make<TAIL>(w[P][MM(mi) + j][s], g, tile.z, k, tiles.K,
-                                         raw + MM(rows_tile), first + 64 * j, t, s);
+                                         raw + MM(rows_tile), t, s);
 #endif
         }
     }

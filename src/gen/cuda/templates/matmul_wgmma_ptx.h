@@ -199,6 +199,14 @@ PK_D pk_u64 pk_descriptor_at(pk_u64 form, unsigned address) {
     return form | (pk_u64)((address & 0x3ffff) >> 4);
 }
 
+/* A constant that stays in a register: LOP3 takes one immediate operand, and the compiler makes two
+ * instructions of one with two constants. Keep it in x_row. */
+PK_D unsigned pk_pinned(unsigned x) {
+    unsigned below; /* of the lanes below: the highest bit is never set, but nobody knows */
+    asm("mov.u32 %0, %%lanemask_lt;" : "=r"(below));
+    return x + (below >> 31);
+}
+
 /* Two float to two 16-bit or four to four 8-bit elements, the first in the lowest bits. */
 PK_D unsigned pk_pack_bf16(float a, float b) {
     unsigned r;
