@@ -122,7 +122,7 @@ static double tile_seconds(const struct tile_wgmma_problem *p, const struct tile
     double loop = math > traffic ? math : traffic;
     loop = loop > write ? loop : write;
     /* Conversion is issued between products and takes a part of its own time from them. */
-    loop += 0.4 * make;
+    loop += 0.25 * make;
     return t->turns ? (loop > end ? loop : end) : loop + end;
 }
 

@@ -53,6 +53,8 @@
  *   #define MM_TURNS 0
  *   #define MM_ROWS 128             64 for each consumer of a tile, or 128 with few columns
  *   #define MM_COLS 256             64, 128, 192, 256
+ *   #define MM_INTERLEAVE 1         0, to be measured: fragments are made behind all products of a block
+ *                                   instead of between them
  *   #define MM_STAGES 4
  *   #define MM_CONSUMERS 2          warpgroups
  *   #define MM_CLUSTER 1            1, 2, 4; more than 1: the columns' operand is fed by the copy engine
