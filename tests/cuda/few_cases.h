@@ -185,7 +185,7 @@
 #define MM_UNITS   2
 #define MM_AHEAD   2
 #define MM_STEP    2
-#define MM_TILES   8
+#define MM_TILES   7
 #define MM_X_BUFS  2
 #include "few_hooks.h"
 

@@ -325,7 +325,8 @@ FEW_D void FEW(eight)(const unsigned *raw, unsigned short s FEW_GROUP_PAR, unsig
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         unsigned w = raw[i / 2] >> (8 * (i & 1));
-        unsigned low = (w & 0x007f007fu) | 0x43004300u, sign = (w & 0x00800080u) | 0x43004300u;
+        unsigned low = few_and_or(w, 0x007f007fu, 0x43004300u),
+                 sign = few_and_or(w, 0x00800080u, 0x43004300u);
         v[i] = few_sub2(low, sign);
         if (FEW_W == FEW_INT8) v[i] = few_mul2(v[i], scale);
     }
@@ -333,7 +334,8 @@ FEW_D void FEW(eight)(const unsigned *raw, unsigned short s FEW_GROUP_PAR, unsig
     unsigned scale = gs * 0x10001u, zero = gz * 0x10001u | 0x43004300u;
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        v[i] = few_mul2(few_sub2((raw[0] >> (4 * i) & 0x000f000fu) | 0x43004300u, zero), scale);
+        v[i] = few_mul2(few_sub2(few_and_or(raw[0] >> (4 * i), 0x000f000fu, 0x43004300u), zero),
+                        scale);
 #elif FEW_W == FEW_FP8
     float scale = few_bf16(s);
 #pragma unroll
@@ -442,12 +444,13 @@ FEW_D void FEW(c_store)(FEW_G, const FEW(c_row) < W > *r, pk_i64 z, pk_i64 m, pk
 #define MM_B0_DTYPE PK_BF16
 #define MM_B1_DTYPE PK_BF16
 #endif
-#define MM_ACC_S    FEW_ACC
-#define MM_A_AXIS   1
-#define MM_B0_AXIS  1
-#define MM_B1_AXIS  1
-#define MM_ACC_BITS 32
-#define MM_A_LEAVES FEW_A_LEAVES
+#define MM_ACC_S       FEW_ACC
+#define MM_A_AXIS      1
+#define MM_B0_AXIS     1
+#define MM_B1_AXIS     1
+#define MM_ACC_BITS    32
+#define MM_A_LEAVES    FEW_A_LEAVES
+#define MM_A_LEAF0_MAP (FEW_X != FEW_GATHER)
 #if FEW_A_LEAVES == 1 && FEW_W != FEW_F8F8 && FEW_W != FEW_F32
 #define MM_A_PLAIN 1
 #else
@@ -480,10 +483,11 @@ FEW_D void FEW(c_store)(FEW_G, const FEW(c_row) < W > *r, pk_i64 z, pk_i64 m, pk
 #endif
 
 enum {
-    FEW(bytes) = MM_X_BUFS * MM_KGROUPS * MM_UNITS * 4 * MM_RUN * 8 * MM_COLS8 *
-                     (MM_KIND == 3   ? 4
-                      : MM_KIND == 2 ? 1
-                                     : 2) +
+    FEW(bytes) = MM_X_BUFS * 8 * MM_COLS8 *
+                     (MM_KGROUPS * MM_UNITS * MM_RUN / 2 + (MM_RUN == 8 ? 4 : 1)) *
+                     (MM_KIND == 3   ? 32
+                      : MM_KIND == 2 ? 8
+                                     : 16) +
                  MM_TILES * FEW_NB * MM_KGROUPS * MM_COLS8 * 512 +
                  FEW_NB * 8 * MM_COLS8 * (16 * MM_TILES + 4) * 4 + 256,
     FEW(chunk) = MM_KGROUPS * MM_UNITS * 4 * MM_RUN
@@ -509,8 +513,8 @@ static struct few_kernel FEW(kernel) = {FEW_STR1(FEW_NAME),
                                         FEW_N,
                                         FEW_K,
 #else
-                                         0,
-                                         0,
+                                        0,
+                                        0,
 #endif
                                         0,
                                         0,

@@ -23,6 +23,12 @@ FEW_D unsigned few_to_bf16x2(float lo, float hi) {
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));
     return r;
 }
+/* One instruction: the compiler makes two where both constants are immediate. */
+FEW_D unsigned few_and_or(unsigned a, unsigned mask, unsigned bits) {
+    unsigned r;
+    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(r) : "r"(a), "r"(mask), "r"(bits));
+    return r;
+}
 FEW_D unsigned few_mul2(unsigned a, unsigned b) {
     unsigned r;
 #if __CUDA_ARCH__ >= 900

@@ -31,7 +31,7 @@
  *   hooks with W = 8 (and 1): MM(a_row)<W>, MM(a_row_init)<W>, MM(a_value)<W>, the same for b0 ..;
  *     MM_X_GROUP, MM(x_group)<W>, MM(x_group_init)<W>; a group hook should return what it loads as
  *     it is and leave its conversion to pack: then it is in flight with the run;
- *   MM_X_LEAVES 0..4, MM_X_LEAF0_BITS (4, 8, 16, 32), MM(x_leaf0)(g, row, z, o, k) ..,
+ *   MM_X_LEAVES 0..4, MM_X_LEAF0_BITS (4, 8, 16, 32), MM_X_LEAF0_MAP, MM(x_leaf0)(g, row, z, o, k) ..,
  *     MM(x_pack)<8>(g, row, [group,] z, o, k, cnt, raw0, ..) for kinds 0..2, MM(x_raw)<8> for 3;
  *     MM_A_PLAIN 1: A's bytes are copied. MM_X_LEAVES 0: by x_value alone
  *   #define MM_B_ORDER 1           elements in pack's registers: in each 2 * MM_B_ORDER elements,
@@ -62,7 +62,22 @@
  * before and after each launch, then T * MM_SPLIT * MM_NB * MM_COLS8 * 128 * sizeof(MM_ACC_S); with
  * MM_A_STAGE, Z * M * ceil(K / 16) * 16 elements more.
  *
- * NOTES
+ * What was measured (H200, N = 14336, K = 4096, graph replays over weights beyond the L2; reading
+ * alone in this pattern takes 15.7 us for 8 bits, 17.3 without the hint of 128 bytes):
+ *   - At one row, from A's arrival to the last sum: 24,700 cycles for 8 bits (13.4 us at 13.1 for the
+ *     bytes), 17,300 for 4 bits (9.4 at 6.6). Before it, 10,000 to 12,000 cycles pass.
+ *     A's staging by computed places, 1300 instructions a thread, took 7 us for 16 rows; asynchronous
+ *     copies of 16 bytes to places that are not contiguous take 2.7 cycles each, one after the other
+ *     (22,000 cycles for 16 rows), hence whole rows, contiguous at both ends.
+ *   - A asked for after B's ring arrives 10,000 cycles later, behind it: A goes first.
+ *   - Asking the L2 for all of a block's B at the start (bulk prefetch) made it slower, by 3 us at 4
+ *     bits and 10 at 16, where a gain of 3 was expected: left out.
+ *   - Medians: 8 bits 18.8 (1 row), 24.4 (16), 48 (64); 4 bits 14.8, 22.3, 54; bf16 with gathered
+ *     rows 34.6 (16); fp8 by fp8 21.7 (16).
+ *   - Masks with an or of a constant should be one lop3 with the constant in a register: written as
+ *     & and |, the compiler makes two of them, a third of the conversion.
+ *   - Tensor cores from one row on: counted, not measured, an element costs fewer instructions so than
+ *     by its conversion to f32 and a multiply-add.
  */
 #if MM_HIDES
 #error "a product that hides infinities needs another template"
@@ -272,6 +287,7 @@ extern "C" __global__ void __launch_bounds__(MM_THREADS, MM_PER_SM)
 #undef MM_PASTE
 #undef MM_PASTE2
 #undef MM_PITCH
+#undef MM_PITCHX
 #undef MM_PROBE
 #undef MM_READ
 #undef MM_REGS
@@ -284,6 +300,9 @@ extern "C" __global__ void __launch_bounds__(MM_THREADS, MM_PER_SM)
 #undef MM_THREADS
 #undef MM_UNIT
 #undef MM_WARPS
+#undef MM_XK
+#undef MM_XN
+#undef MM_XR
 #undef MM_X_BYTES
 #undef MM_X_COPY
 #undef MM_X_NATURAL

@@ -40,14 +40,12 @@ struct alignas(16) MM(acc) {
 #endif
 
 /* N words, ASKEW + 1 bytes at a time. */
-template <int N, unsigned ASKEW, bool STREAM>
-PK_D void MM(read)(const char *p, unsigned *w) {
+template <int N, unsigned ASKEW, bool STREAM> PK_D void MM(read)(const char *p, unsigned *w) {
     if constexpr (ASKEW == 15) {
 #pragma unroll
         for (int i = 0; i < N; i += 4) {
             if constexpr (STREAM) {
-                asm volatile(
-                    MM_READ " {%0, %1, %2, %3}, [%4];"
+                asm volatile(MM_READ " {%0, %1, %2, %3}, [%4];"
                              : "=r"(w[i]), "=r"(w[i + 1]), "=r"(w[i + 2]), "=r"(w[i + 3])
                              : "l"(p + 4 * i));
             } else {
@@ -63,7 +61,8 @@ PK_D void MM(read)(const char *p, unsigned *w) {
         }
     } else {
 #pragma unroll
-        for (int i = 0; i < N; i++) w[i] = *(const unsigned *)(p + 4 * i);
+        for (int i = 0; i < N; i++)
+            w[i] = *(const unsigned *)(p + 4 * i);
     }
 }
 
@@ -130,7 +129,8 @@ PK_D void MM(feed_lanes)(const pk_lanes<MM_ACC_S, 8> &v, unsigned out[MM_REGS]) 
                 unsigned u[MM_REGS];
             } c;
 #pragma unroll
-            for (int j = 0; j < 8; j++) c.e[j] = v.x[j];
+            for (int j = 0; j < 8; j++)
+                c.e[j] = v.x[j];
             out[i] = c.u[i];
         } else {
             out[i] = 0;
@@ -186,7 +186,8 @@ union MM(elements) {
 PK_D union MM(elements) MM(elements_of)(const unsigned *v) {
     union MM(elements) r;
 #pragma unroll
-    for (int i = 0; i < MM_REGS; i++) r.u[i] = v[i];
+    for (int i = 0; i < MM_REGS; i++)
+        r.u[i] = v[i];
     return r;
 }
 
@@ -225,8 +226,7 @@ PK_D struct MM(acc) MM(total)(const struct MM(acc) & p) {
 
 /* c += w x, all elements of a fragment. w0: row lane / 4, w1: 8 rows below, elements of this lane's
  * run; x: row lane / 4 of A, the same elements. */
-PK_D void MM(mma)(struct MM(acc) & c, const unsigned *w0, const unsigned *w1,
-                       const unsigned *x) {
+PK_D void MM(mma)(struct MM(acc) & c, const unsigned *w0, const unsigned *w1, const unsigned *x) {
 #define MM_MMA(type, con)                                                                          \
     asm("mma.sync.aligned." type " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "                 \
         "{%0, %1, %2, %3};"                                                                        \

@@ -20,6 +20,7 @@
 struct MM_XF(op) {
     typedef MM_XF(row)<8> row;
 #ifdef MM_X_GROUPED
+    static constexpr int GROUP = MM_X_GROUP;
     typedef MM_XF(group)<8> group;
     /* Groups in a run; 0: a run starts in the middle of a group. */
     static constexpr int GROUPS = MM_X_GROUP % MM_X_RUN == 0 ? 1
@@ -27,6 +28,7 @@ struct MM_XF(op) {
                                       ? MM_X_RUN / MM_X_GROUP
                                       : 0;
 #else
+    static constexpr int GROUP = 0;
     struct group {};
     static constexpr int GROUPS = 1;
 #endif
@@ -128,7 +130,7 @@ struct MM_XF(op) {
 #endif
     }
 
-    /* The run that lies `ahead` elements after the place, which is at (z, o, k - ahead). */
+    /* The run that lies `ahead` elements after the place; k is in its first group. */
     template <bool STREAM>
     PK_D void load(const struct pk_args *g, const row *r, pk_i64 z, pk_i64 o, pk_i64 k,
                    const place *p, int ahead, run *x) {
@@ -151,26 +153,27 @@ struct MM_XF(op) {
 
     /* Elements 8j .. 8j+7 of a run, as pack() orders them. */
     PK_D void frag(const struct pk_args *g, const row *r, const run *x, pk_i64 z, pk_i64 o,
-                           pk_i64 k, int j, unsigned out[MM_REGS]) {
+                   pk_i64 k, int j, unsigned out[MM_REGS]) {
 #if MM_X_LEAVES > 0
 #ifdef MM_X_GROUPED
         constexpr int per = GROUPS > 1 ? MM_X_RUN / GROUPS / 8 : MM_X_RUN / 8;
         const group *q = &x->q[j / per];
 #endif
-        auto v = MM_XF(MM_FORM)<8>(g, r, MM_G(*q) z, o, k + 8 * j, 8, x->w + j * (B0 / (MM_X_RUN / 8))
+        auto v =
+            MM_XF(MM_FORM)<8>(g, r, MM_G(*q) z, o, k + 8 * j, 8, x->w + j * (B0 / (MM_X_RUN / 8))
 #if MM_X_LEAVES > 1
-                                                                       ,
-                                x->w + B0 + j * (B1 / (MM_X_RUN / 8))
+                                                                     ,
+                              x->w + B0 + j * (B1 / (MM_X_RUN / 8))
 #endif
 #if MM_X_LEAVES > 2
-                                    ,
-                                x->w + B0 + B1 + j * (B2 / (MM_X_RUN / 8))
+                                  ,
+                              x->w + B0 + B1 + j * (B2 / (MM_X_RUN / 8))
 #endif
 #if MM_X_LEAVES > 3
-                                    ,
-                                x->w + B0 + B1 + B2 + j * (B3 / (MM_X_RUN / 8))
+                                  ,
+                              x->w + B0 + B1 + B2 + j * (B3 / (MM_X_RUN / 8))
 #endif
-        );
+            );
 #if MM_KIND == MM_KIND_FMA
         MM(feed_lanes)(v, out);
 #else
@@ -184,7 +187,8 @@ struct MM_XF(op) {
                      unsigned out[MM_REGS]) {
         if (cnt < 1) {
 #pragma unroll
-            for (int i = 0; i < MM_REGS; i++) out[i] = 0;
+            for (int i = 0; i < MM_REGS; i++)
+                out[i] = 0;
             return;
         }
         pk_lanes<MM_ACC_S, 8> v;
@@ -199,7 +203,8 @@ struct MM_XF(op) {
             if (i < cnt) v.x[i] = MM_XF(at)<1>(g, &one, z, o, k + i, 1).x[0];
 #endif
 #pragma unroll
-        for (int i = 0; i < 8; i++) v.x[i] = i < cnt ? v.x[i] : (MM_ACC_S)0;
+        for (int i = 0; i < 8; i++)
+            v.x[i] = i < cnt ? v.x[i] : (MM_ACC_S)0;
         MM(feed_lanes)(v, out);
     }
 };

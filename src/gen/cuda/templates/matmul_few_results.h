@@ -16,7 +16,7 @@ PK_D void MM(put_result)(MM_ACC_S *out, int t, int b, int c, const struct MM(acc
 /* Adds the warps' sums in their order, and the splits' in theirs; whoever is last to finish a tile
  * has its results. done[t]: it is this block. */
 PK_D void MM(finish)(const struct pk_args *g, const struct MM(part) & p, struct MM(acc) * sums,
-                          MM_ACC_S *out, unsigned char *done) {
+                     MM_ACC_S *out, unsigned char *done) {
 #if MM_SPLIT > 1
     int lane = (int)threadIdx.x & 31;
     struct MM(acc) *all =
@@ -68,8 +68,7 @@ PK_D void MM(finish)(const struct pk_args *g, const struct MM(part) & p, struct 
     __syncthreads();
 }
 
-template <int W>
-PK_D pk_lanes<MM_ACC_S, W> MM(result)(const MM_ACC_S *out, int b, int m, int n) {
+template <int W> PK_D pk_lanes<MM_ACC_S, W> MM(result)(const MM_ACC_S *out, int b, int m, int n) {
     pk_lanes<MM_ACC_S, W> v;
     const MM_ACC_S *at = out + (b * MM_COLS + m) * MM_PITCH + n;
 #pragma unroll
@@ -93,7 +92,7 @@ PK_D pk_lanes<MM_ACC_S, W> MM(result)(const MM_ACC_S *out, int b, int m, int n) 
 #endif
 
 PK_D void MM(store_part)(const struct pk_args *g, const struct MM(part) & p, const MM_ACC_S *out,
-                              const unsigned char *done) {
+                         const unsigned char *done) {
     int per = p.tiles * (16 / MM_C_W), rows = (int)MM(min)(p.M - p.m0, MM_COLS);
 #pragma unroll 1
     for (int i = (int)threadIdx.x; i < rows * per; i += MM_THREADS) {

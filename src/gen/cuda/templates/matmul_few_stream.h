@@ -13,13 +13,15 @@ PK_D struct MM(acc) * MM(sum_at)(struct MM(acc) * sums, int t, int b, int kgroup
 
 PK_D void MM(put)(struct MM(acc) * at, const struct MM(acc) & v) {
 #pragma unroll
-    for (int i = 0; i < (int)sizeof v / 16; i++) ((uint4 *)at)[i] = ((const uint4 *)&v)[i];
+    for (int i = 0; i < (int)sizeof v / 16; i++)
+        ((uint4 *)at)[i] = ((const uint4 *)&v)[i];
 }
 
 PK_D struct MM(acc) MM(get)(const struct MM(acc) * at) {
     struct MM(acc) v;
 #pragma unroll
-    for (int i = 0; i < (int)sizeof v / 16; i++) ((uint4 *)&v)[i] = ((const uint4 *)at)[i];
+    for (int i = 0; i < (int)sizeof v / 16; i++)
+        ((uint4 *)&v)[i] = ((const uint4 *)at)[i];
     return v;
 }
 
@@ -27,7 +29,8 @@ PK_D struct MM(acc) MM(get)(const struct MM(acc) * at) {
 PK_D struct MM(acc) MM(get_far)(const struct MM(acc) * at) {
     struct MM(acc) v;
 #pragma unroll
-    for (int i = 0; i < (int)sizeof v / 16; i++) ((int4 *)&v)[i] = __ldcg((const int4 *)at + i);
+    for (int i = 0; i < (int)sizeof v / 16; i++)
+        ((int4 *)&v)[i] = __ldcg((const int4 *)at + i);
     return v;
 }
 
@@ -37,9 +40,7 @@ PK_D void MM(add)(struct MM(acc) & c, const struct MM(acc) & v) {
         c.x[i] += v.x[i];
 }
 
-template <int T> struct MM(accs) {
-    MM(partial) c[T][MM_COLS8];
-};
+template <int T> struct MM(accs) { MM(partial) c[T][MM_COLS8]; };
 
 template <int T> PK_D void MM(clear)(MM(accs) < T > &a) {
 #pragma unroll
@@ -54,36 +55,39 @@ template <int T> PK_D void MM(clear)(MM(accs) < T > &a) {
 /* What 8 elements along k of T tiles add to the sums with 8 rows of A, whose fragments are
  * f[0 .. 31]. One-by-one products take a row of A after the other: eight lanes read the same. */
 template <int T>
-PK_D void MM(products)(const struct MM(frag) * f, int swizzle, int c, const unsigned (&v)[T][2][MM_REGS],
-                       MM(accs)<T> &a) {
+PK_D void MM(products)(const struct MM(frag) * f, int c, const unsigned (&v)[T][2][MM_REGS],
+                       MM(accs) < T > &a) {
     int lane = (int)threadIdx.x & 31;
 #if MM_KIND == MM_KIND_FMA
 #pragma unroll
     for (int m = 0; m < 8; m++) {
         struct MM(frag) x;
-        MM(copy)(&x, f + ((4 * m + (lane & 3)) ^ swizzle));
+        MM(copy)(&x, f + m * MM_PITCHX + (lane & 3) * MM_J);
 #pragma unroll
-        for (int t = 0; t < T; t++) MM(macs)(a.c[t][c], m, v[t][0], v[t][1], x.v);
+        for (int t = 0; t < T; t++)
+            MM(macs)(a.c[t][c], m, v[t][0], v[t][1], x.v);
     }
 #else
     struct MM(frag) x;
-    MM(copy)(&x, f + (lane ^ swizzle));
+    MM(copy)(&x, f + lane / 4 * MM_PITCHX + (lane & 3) * MM_J);
     if (MM_X_NATURAL) MM(reorder)(x.v);
 #pragma unroll
-    for (int t = 0; t < T; t++) MM(mma)(a.c[t][c], v[t][0], v[t][1], x.v);
+    for (int t = 0; t < T; t++)
+        MM(mma)(a.c[t][c], v[t][0], v[t][1], x.v);
 #endif
 }
 
 /* Adds a warp's sums to those of earlier chunks; the first chunk sets them. */
 template <int T>
 PK_D void MM(flush)(const struct MM(part) & p, int tile, int b, int kgroup, bool first,
-                         const MM(accs) < T > &a, struct MM(acc) * sums) {
+                    const MM(accs) < T > &a, struct MM(acc) * sums) {
 #pragma unroll
     for (int t = 0; t < T; t++)
         if (tile + t < p.tiles) {
 #pragma unroll
             for (int c = 0; c < MM_COLS8; c++) {
-                struct MM(acc) v = MM(total)(a.c[t][c]), *at = MM(sum_at)(sums, tile + t, b, kgroup, c);
+                struct MM(acc) v = MM(total)(a.c[t][c]),
+                               *at = MM(sum_at)(sums, tile + t, b, kgroup, c);
                 if (!first) MM(add)(v, MM(get)(at));
                 MM(put)(at, v);
             }
@@ -122,7 +126,7 @@ PK_D pk_i64 MM(k_of)(const struct MM(place) & w, int kgroup, int unit) {
 /* The reads go on with a body: of the same tiles, or (body 0) of others. */
 template <int B>
 PK_D void MM(go)(const struct pk_args *g, const struct MM(part) & p, const struct MM(place) & w,
-                 int body, int kgroup, MM(ring)<B> &r) {
+                 int body, int kgroup, MM(ring) < B > &r) {
     typedef typename MM(ring)<B>::op op;
     int lane = (int)threadIdx.x & 31;
 #pragma unroll
@@ -141,16 +145,20 @@ PK_D void MM(go)(const struct pk_args *g, const struct MM(part) & p, const struc
 
 template <int B>
 PK_D void MM(request)(const struct pk_args *g, const struct MM(part) & p,
-                      const struct MM(place) & w, int body, int kgroup, int t, int u,  MM(ring)<B> &r) {
+                      const struct MM(place) & w, int body, int kgroup, int t, int u,
+                      MM(ring) < B > &r) {
     int lane = (int)threadIdx.x & 31;
     if (MM_STEP > 1 && w.tile + t >= p.tiles) return;
+    typedef typename MM(ring)<B>::op op;
+    /* The four runs of a unit are often in one group: then k is the same for all lanes. */
     pk_i64 k = MM(k_of)(w, kgroup, body * MM_AHEAD + u);
+    if (op::GROUP > 0 && op::GROUP % MM_UNIT == 0) k -= (lane & 3) * MM_RUN;
     __builtin_assume(k >= 0);
 #pragma unroll
     for (int h = 0; h < 2; h++)
-        MM(ring)<B>::op::template load<true>(
-            g, &r.ahead[t][h], p.z, MM(row_at)(p, (w.tile + t) * 16 + lane / 4 + 8 * h), k,
-            &r.at[t][h], u * MM_UNIT, &r.run[t][u][h]);
+        MM(ring)<B>::op::template load<true>(g, &r.ahead[t][h], p.z,
+                                             MM(row_at)(p, (w.tile + t) * 16 + lane / 4 + 8 * h), k,
+                                             &r.at[t][h], u * MM_UNIT, &r.run[t][u][h]);
 }
 
 #if MM_NB == 1
@@ -172,12 +180,11 @@ struct MM(rings) {
  * place `next`) in its place. */
 template <int B>
 PK_D void MM(body)(const struct pk_args *g, const struct MM(part) & p, const struct MM(place) & w,
-                   int body, const struct MM(place) & next, int next_body, int kgroup,  const struct MM(frag) * x, MM(ring)<B> &r,
-                   MM(accs)<MM_STEP> &a) {
+                   int body, const struct MM(place) & next, int next_body, int kgroup,
+                   const struct MM(frag) * x, MM(ring) < B > &r, MM(accs) < MM_STEP > &a) {
     typedef typename MM(ring)<B>::op op;
     int lane = (int)threadIdx.x & 31;
-    const struct MM(frag) *xs =
-        x + (kgroup * MM_UNITS + body * MM_AHEAD) * (MM_J * MM_COLS8 * 32);
+    const struct MM(frag) *xs = x + 4 * MM_J * (kgroup * MM_UNITS + body * MM_AHEAD);
 #pragma unroll
     for (int u = 0; u < MM_AHEAD; u++) {
         if (body * MM_AHEAD + u < w.units) {
@@ -193,9 +200,7 @@ PK_D void MM(body)(const struct pk_args *g, const struct MM(part) & p, const str
                                  MM(k_of)(w, kgroup, body * MM_AHEAD + u), j, v[t][h]);
 #pragma unroll
                 for (int c = 0; c < MM_COLS8; c++)
-                    MM(products)<MM_STEP>(xs + ((u * MM_J + j) * MM_COLS8 + c) * 32,
-                                          MM(swizzle)(kgroup * MM_UNITS + body * MM_AHEAD + u, j),
-                                          c, v, a);
+                    MM(products)<MM_STEP>(xs + 4 * MM_J * u + j + c * 8 * MM_PITCHX, c, v, a);
             }
         }
         if (next_body * MM_AHEAD + u < next.units)
@@ -208,7 +213,7 @@ PK_D void MM(body)(const struct pk_args *g, const struct MM(part) & p, const str
 /* What is not whole units of a chunk, or lies askew, of this warp. */
 template <int B>
 PK_D void MM(rest)(const struct pk_args *g, const struct MM(part) & p, int chunk, int units,
-                        int rgroup, int kgroup, const struct MM(frag) * x, struct MM(acc) * sums) {
+                   int rgroup, int kgroup, const struct MM(frag) * x, struct MM(acc) * sums) {
     typedef typename MM(op_of)<B>::type op;
     int lane = (int)threadIdx.x & 31;
     pk_i64 k0 = (pk_i64)chunk * MM_CHUNK + kgroup * (MM_UNITS * MM_UNIT);
@@ -236,14 +241,18 @@ PK_D void MM(rest)(const struct pk_args *g, const struct MM(part) & p, int chunk
             unsigned v[1][2][MM_REGS];
 #pragma unroll
             for (int h = 0; h < 2; h++) {
-                op::value8(g, &row[h], p.z, n[h], k, left > 8 ? 8 : left < 0 ? 0 : (int)left,
+                op::value8(g, &row[h], p.z, n[h], k,
+                           left > 8   ? 8
+                           : left < 0 ? 0
+                                      : (int)left,
                            v[0][h]);
                 MM(reorder)(v[0][h]);
             }
 #pragma unroll
             for (int c = 0; c < MM_COLS8; c++)
-                MM(products)<1>(x + ((kgroup * MM_UNITS * MM_J + i) * MM_COLS8 + c) * 32,
-                                MM(swizzle)(kgroup * MM_UNITS + i / MM_J, i % MM_J), c, v, a);
+                MM(products)<1>(x + 4 * MM_J * (kgroup * MM_UNITS + i / MM_J) + i % MM_J +
+                                    c * 8 * MM_PITCHX,
+                                c, v, a);
         }
         MM(flush)<1>(p, tile, B, kgroup, !MM_HOLD && units == 0 && chunk == p.c0, a, sums);
     }
@@ -259,14 +268,15 @@ PK_D void MM(sum_part)(const struct pk_args *g, const struct MM(part) & p, struc
     struct MM(place) w;
     w.chunk = p.c0, w.tile = rgroup * MM_STEP;
     w.units = w.tile < p.tiles ? MM(units)(p, w.chunk, kgroup) : 0;
+    /* A first: it would wait behind what is asked for of B. */
+    bool fast = MM(x_fast)(g, p);
+    MM(x_request)(g, p, (pk_i64)p.c0 * MM_CHUNK, fast, x);
 #define MM_FILL(b)                                                                                 \
     MM(go)<b>(g, p, w, 0, kgroup, r.r##b);                                                         \
     _Pragma("unroll") for (int u = 0; u < MM_AHEAD; u++) if (u < w.units)                          \
         _Pragma("unroll") for (int t = 0; t < MM_STEP; t++)                                        \
             MM(request)<b>(g, p, w, 0, kgroup, t, u, r.r##b);
     MM_EACH_B(MM_FILL)
-    bool fast = MM(x_fast)(g, p);
-    MM(x_request)(g, p, (pk_i64)p.c0 * MM_CHUNK, fast, x);
     MM(accs)<MM_STEP> a[MM_NB];
 #if MM_HOLD
 #define MM_BEGIN(b)                                                                                \
@@ -283,10 +293,9 @@ PK_D void MM(sum_part)(const struct pk_args *g, const struct MM(part) & p, struc
             MM(x_request)(g, p, (pk_i64)chunk * MM_CHUNK, fast, x);
         }
         MM(x_finish)(g, p, (pk_i64)chunk * MM_CHUNK, fast, now);
-        __syncthreads();
         if (MM_X_BUFS == 2 && chunk + 1 < p.c1)
-            MM(x_request)(g, p, (pk_i64)(chunk + 1) * MM_CHUNK, fast,
-                          x + (chunk + 1 - p.c0) % 2 * MM_FRAGS);
+            MM(x_request)
+            (g, p, (pk_i64)(chunk + 1) * MM_CHUNK, fast, x + (chunk + 1 - p.c0) % 2 * MM_FRAGS);
         if (chunk == p.c0) {
             MM_PROBE(3);
         }
@@ -315,7 +324,7 @@ PK_D void MM(sum_part)(const struct pk_args *g, const struct MM(part) & p, struc
                 }
 #define MM_LAST(b)                                                                                 \
     MM(go)<b>(g, p, next, 0, kgroup, r.r##b);                                                      \
-    MM(body)<b>(g, p, w, MM_BODIES - 1, next, 0, kgroup, now, r.r##b, a[b]);               \
+    MM(body)<b>(g, p, w, MM_BODIES - 1, next, 0, kgroup, now, r.r##b, a[b]);                       \
     if (!MM_HOLD) MM(flush)<MM_STEP>(p, w.tile, b, kgroup, chunk == p.c0, a[b], sums);
                 MM_EACH_B(MM_LAST)
                 w = next;

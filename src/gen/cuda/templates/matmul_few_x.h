@@ -30,24 +30,24 @@ PK_D pk_i64 MM(counter_bytes)(pk_i64 tiles) {
 }
 
 PK_D pk_i64 MM(sum_bytes)(pk_i64 tiles) {
-    return MM_SPLIT > 1 ? tiles * MM_SPLIT * MM_NB * MM_COLS8 * (pk_i64)(32 * sizeof(struct MM(acc))) : 0;
+    return MM_SPLIT > 1
+               ? tiles * MM_SPLIT * MM_NB * MM_COLS8 * (pk_i64)(32 * sizeof(struct MM(acc)))
+               : 0;
 }
 
 #if MM_A_STAGE
 /* Row m of A evaluated: MM_REGS registers for each 8 elements, 0 past K. */
 PK_D unsigned *MM(stage_row)(const struct pk_args *g, pk_i64 Z, pk_i64 M, pk_i64 N, pk_i64 K,
-                                  pk_i64 z, pk_i64 m) {
+                             pk_i64 z, pk_i64 m) {
     pk_i64 tiles = MM(all_tiles)(Z, M, N);
     return (unsigned *)((char *)g->scratch + MM(counter_bytes)(tiles) + MM(sum_bytes)(tiles)) +
            (z * M + m) * MM(ceil)(K, 16) * (2 * MM_REGS);
 }
 #endif
 
-/* A chunk of A in shared memory, as fragments: 8 elements (one register block) of row m at
- *     [unit][j][m / 8][m % 8 * 4 + run]
- * where unit, run and j are k / MM_UNIT, k % MM_UNIT / MM_RUN, k % MM_RUN / 8; the last index is
- * xored with MM(swizzle), so that neighbours along k, which are written together, fall into
- * different banks as well. */
+/* A chunk of A in shared memory: rows of fragments, 8 elements along k each. Rows lie apart so that
+ * the four runs of two rows, which are read at once, mostly fall into different banks; and along k
+ * without gaps, or asynchronous copies would be slow. */
 struct alignas(MM_REGS == 2 ? 8 : 16) MM(frag) {
     unsigned v[MM_REGS];
 };
@@ -58,7 +58,8 @@ PK_D void MM(copy)(struct MM(frag) * to, const struct MM(frag) * from) {
     *(uint2 *)to = *(const uint2 *)from;
 #else
 #pragma unroll
-    for (int i = 0; i < MM_REGS / 4; i++) ((uint4 *)to)[i] = ((const uint4 *)from)[i];
+    for (int i = 0; i < MM_REGS / 4; i++)
+        ((uint4 *)to)[i] = ((const uint4 *)from)[i];
 #endif
 }
 
@@ -75,32 +76,23 @@ PK_D void MM(copy_async)(struct MM(frag) * to, const void *from) {
 #endif
 }
 
-#define MM_FRAGS (MM_CHUNK / 8 * MM_COLS)
-#define MM_J     (MM_RUN / 8)
+#define MM_J      (MM_RUN / 8)
+#define MM_XN     (MM_CHUNK / 8)
+#define MM_PITCHX (MM_XN + (MM_J == 1 ? 4 : 1))
+#define MM_FRAGS  (MM_PITCHX * MM_COLS)
 
-PK_D unsigned MM(swizzle)(unsigned unit, unsigned j) {
-    return MM_J == 4 ? j << 1 : MM_J == 2 ? j << 2 : (unit & 1) << 2;
+/* Threads stand along k, MM_XK of them, and MM_XR rows at once. */
+#define MM_XK (MM_XN < MM_THREADS ? MM_XN : MM_THREADS)
+#define MM_XR (MM_THREADS / MM_XK)
+
+/* Rows of A in a part. Blocks start with different ones, or all would ask the L2 for the same lines
+ * at once. */
+PK_D unsigned MM(x_rows)(const struct MM(part) & p) {
+    return (unsigned)MM(min)(p.M - p.m0, MM_COLS);
 }
 
-/* Fragment i of the chunk at k0, along k first: row m, elements k .. k+cnt-1, its place. Blocks
- * start with different rows, or all would ask the L2 for the same lines at once. */
-struct MM(spot) {
-    pk_i64 m, k;
-    int cnt;
-    unsigned at;
-};
-
-PK_D struct MM(spot) MM(spot_of)(const struct MM(part) & p, pk_i64 k0, unsigned i) {
-    unsigned row = i / (MM_CHUNK / 8), kb = i % (MM_CHUNK / 8);
-    row = (row + blockIdx.x) % MM_COLS;
-    unsigned unit = kb / (4 * MM_J), run = kb / MM_J % 4, j = kb % MM_J;
-    struct MM(spot) s;
-    s.m = p.m0 + row;
-    s.k = k0 + 8 * kb;
-    s.cnt = s.m >= p.M ? -1 : s.k >= p.K ? 0 : (int)MM(min)(p.K - s.k, 8);
-    s.at = ((unit * MM_J + j) * MM_COLS8 + row / 8) * 32 +
-           ((row % 8 * 4 + run) ^ MM(swizzle)(unit, j));
-    return s;
+PK_D unsigned MM(x_row)(unsigned i, unsigned start, unsigned rows) {
+    return i + start < rows ? i + start : i + start - rows;
 }
 
 /* Hidden from the compiler, which would compute places long before they are needed. */
@@ -112,13 +104,15 @@ PK_D unsigned MM(this_thread)(void) {
 
 PK_D void MM(zero)(unsigned v[MM_REGS]) {
 #pragma unroll
-    for (int i = 0; i < MM_REGS; i++) v[i] = 0;
+    for (int i = 0; i < MM_REGS; i++)
+        v[i] = 0;
 }
 
 PK_D void MM(x_put)(struct MM(frag) * at, unsigned v[MM_REGS]) {
     struct MM(frag) f;
 #pragma unroll
-    for (int r = 0; r < MM_REGS; r++) f.v[r] = v[r];
+    for (int r = 0; r < MM_REGS; r++)
+        f.v[r] = v[r];
     MM(copy)(at, &f);
 }
 
@@ -153,97 +147,124 @@ PK_D void MM(x_request)(const struct pk_args *g, const struct MM(part) & p, pk_i
                         struct MM(frag) * x) {
 #if MM_X_COPY
     if (!fast) return;
-    unsigned i = MM(this_thread)();
-#pragma unroll 2
-    for (; i < MM_FRAGS; i += MM_THREADS) {
-        const struct MM(spot) s = MM(spot_of)(p, k0, i);
-        if (s.cnt > 0) {
+    const unsigned me = MM(this_thread)(), rows = MM(x_rows)(p), start = blockIdx.x % rows;
 #if MM_A_STAGE
-            const unsigned *from =
-                MM(stage_row)(g, p.Z, p.M, p.N, p.K, p.z, s.m) + s.k / 8 * MM_REGS;
-#else
-            auto row = MM(a_op)::row_of(g, p.z, s.m);
-            const void *from = MM(a_leaf0)(g, &row, p.z, s.m, s.k);
+    const char *base = (const char *)MM(stage_row)(g, p.Z, p.M, p.N, p.K, p.z, p.m0);
+    const pk_i64 pitch = MM(ceil)(p.K, 16) * (8 * MM_REGS);
+#elif MM_A_LEAF0_MAP
+    /* Rows lie evenly. */
+    const pk_i64 second = MM(min)(p.m0 + 1, p.M - 1);
+    auto row0 = MM(a_op)::row_of(g, p.z, p.m0), row1 = MM(a_op)::row_of(g, p.z, second);
+    const char *base = (const char *)MM(a_leaf0)(g, &row0, p.z, p.m0, 0);
+    const pk_i64 pitch = (const char *)MM(a_leaf0)(g, &row1, p.z, second, 0) - base;
 #endif
-            MM(copy_async)(x + s.at, from);
-        } else if (s.cnt == 0) {
-            unsigned v[MM_REGS];
-            MM(zero)(v);
-            MM(x_put)(x + s.at, v);
+    if (me < MM_XK * MM_XR)
+#pragma unroll 1
+        for (unsigned kb = me % MM_XK; kb < MM_XN; kb += MM_XK) {
+            const pk_i64 k = k0 + 8 * kb;
+#pragma unroll 4
+            for (unsigned i = me / MM_XK; i < rows; i += MM_XR) {
+                const unsigned row = MM(x_row)(i, start, rows);
+                if (k >= p.K) {
+                    unsigned v[MM_REGS];
+                    MM(zero)(v);
+                    MM(x_put)(x + row * MM_PITCHX + kb, v);
+                    continue;
+                }
+#if MM_A_STAGE || MM_A_LEAF0_MAP
+                const char *from = base + row * pitch + k / 8 * (4 * MM_REGS);
+#else
+                auto r = MM(a_op)::row_of(g, p.z, p.m0 + row);
+                const void *from = MM(a_leaf0)(g, &r, p.z, p.m0 + row, k);
+#endif
+                MM(copy_async)(x + row * MM_PITCHX + kb, from);
+            }
         }
-    }
     asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
 
-/* Fragments i, i + MM_THREADS, ..: all reads, then all arithmetic. */
 #if !MM_A_STAGE
+/* Rows i, i + MM_XR, .. at k: all reads, then all arithmetic. */
 template <int N>
-PK_D void MM(x_frags)(const struct pk_args *g, const struct MM(part) & p, pk_i64 k0, unsigned i,
-                      bool fast, struct MM(frag) * x) {
+PK_D void MM(x_frags)(const struct pk_args *g, const struct MM(part) & p, pk_i64 k,
+                      struct MM(frag) * x, unsigned i, unsigned start, unsigned rows, bool fast) {
     typedef MM(a_op) op;
     unsigned v[MM_REGS];
-    struct MM(spot) s[N];
     op::row row[N];
     op::run run[N];
 #pragma unroll
     for (int n = 0; n < N; n++) {
-        s[n] = MM(spot_of)(p, k0, i + n * MM_THREADS);
-        if (s[n].cnt < 1) continue;
-        row[n] = op::row_of(g, p.z, s[n].m);
+        const unsigned at = i + n * MM_XR;
+        if (at >= rows || k >= p.K) continue;
+        const pk_i64 m = p.m0 + MM(x_row)(at, start, rows);
+        row[n] = op::row_of(g, p.z, m);
         if (fast) {
-            op::place at;
-            op::point(g, &row[n], p.z, s[n].m, s[n].k, &at);
-            op::load<false>(g, &row[n], p.z, s[n].m, s[n].k, &at, 0, &run[n]);
+            op::place from;
+            op::point(g, &row[n], p.z, m, k, &from);
+            op::load<false>(g, &row[n], p.z, m, k, &from, 0, &run[n]);
         }
     }
 #pragma unroll
     for (int n = 0; n < N; n++) {
-        if (s[n].cnt < 0) continue;
-        if (s[n].cnt == 0) MM(zero)(v);
-        else if (fast) op::frag(g, &row[n], &run[n], p.z, s[n].m, s[n].k, 0, v);
-        else op::value8(g, &row[n], p.z, s[n].m, s[n].k, s[n].cnt, v);
+        const unsigned at = i + n * MM_XR;
+        if (at >= rows) continue;
+        const unsigned m = MM(x_row)(at, start, rows);
+        if (k >= p.K)
+            MM(zero)(v);
+        else if (fast)
+            op::frag(g, &row[n], &run[n], p.z, p.m0 + m, k, 0, v);
+        else
+            op::value8(g, &row[n], p.z, p.m0 + m, k, (int)MM(min)(p.K - k, 8), v);
         if (!MM_X_NATURAL) MM(reorder)(v);
-        MM(x_put)(x + s[n].at, v);
+        MM(x_put)(x + m * MM_PITCHX, v);
     }
 }
 #endif
 
-/* Completes the chunk at k0, for this thread's fragments. */
+/* Completes the chunk at k0; all threads meet. */
 PK_D void MM(x_finish)(const struct pk_args *g, const struct MM(part) & p, pk_i64 k0, bool fast,
                        struct MM(frag) * x) {
-    [[maybe_unused]] unsigned i = MM(this_thread)();
     if (fast && MM_X_COPY) {
         asm volatile("cp.async.wait_group 0;" ::: "memory");
 #if !MM_A_STAGE && MM_B_ORDER > 1 && !MM_X_NATURAL
+        __syncthreads();
 #pragma unroll 4
-        for (; i < MM_FRAGS; i += MM_THREADS) {
-            const struct MM(spot) s = MM(spot_of)(p, k0, i);
-            if (s.cnt < 0) continue;
+        for (unsigned i = MM(this_thread)(); i < MM_PITCHX * MM(x_rows)(p); i += MM_THREADS) {
             struct MM(frag) f;
-            MM(copy)(&f, x + s.at);
+            MM(copy)(&f, x + i);
             MM(reorder)(f.v);
-            MM(copy)(x + s.at, &f);
+            MM(copy)(x + i, &f);
         }
 #endif
-        return;
-    }
+    } else {
 #if !MM_A_STAGE
-    if (!MM_X_COPY && fast) {
-        constexpr int want = 4 / (MM_A_LEAVES > 1 ? 2 : 1);
-        constexpr int N = MM_FRAGS % (want * MM_THREADS) == 0 ? want : 1;
+        const unsigned me = MM(this_thread)(), rows = MM(x_rows)(p), start = blockIdx.x % rows;
+        constexpr int N = 4 / (MM_A_LEAVES > 1 ? 2 : 1);
+        if (me < MM_XK * MM_XR)
 #pragma unroll 1
-        for (; i < MM_FRAGS; i += N * MM_THREADS) MM(x_frags)<N>(g, p, k0, i, true, x);
-        return;
-    }
+            for (unsigned kb = me % MM_XK; kb < MM_XN; kb += MM_XK) {
+                const pk_i64 k = k0 + 8 * kb;
+                unsigned i = me / MM_XK;
+                if (fast && !MM_X_COPY) {
 #pragma unroll 1
-    for (; i < MM_FRAGS; i += MM_THREADS) MM(x_frags)<1>(g, p, k0, i, false, x);
+                    for (; i < rows; i += N * MM_XR)
+                        MM(x_frags)<N>(g, p, k, x + kb, i, start, rows, true);
+                } else {
+#pragma unroll 1
+                    for (; i < rows; i += MM_XR)
+                        MM(x_frags)<1>(g, p, k, x + kb, i, start, rows, false);
+                }
+            }
 #endif
+    }
+    __syncthreads();
 }
 
 #if MM_A_STAGE
 /* Evaluates A once, 8 elements a thread. */
-extern "C" __global__ void __launch_bounds__(256) MM(stage)(const __grid_constant__ struct pk_args args) {
+extern "C" __global__ void __launch_bounds__(256)
+    MM(stage)(const __grid_constant__ struct pk_args args) {
     const struct pk_args *g = &args;
     struct MM(shape) s = MM(get_shape)(g);
     pk_i64 per = MM(ceil)(s.K, 16) * 2, total = s.Z * s.M * per;
