@@ -501,6 +501,46 @@ static const char *select_args(const struct emit *e) {
     return e->group > 0 && e->now == STAGE_VALUE ? ", r, q" : ", r";
 }
 
+/* Does the row structure, or the group's, hold what differs from lane to lane? */
+static bool fields_vary(struct emit *e, bool of_group) {
+    for (fn_id f = 1; f < e->n_fns; f++) {
+        if (e->field[f] && (emit_stage_of(e, f) == STAGE_GROUP) == of_group &&
+            fn_depends(e->fns, f, e->vec))
+            return true;
+    }
+    return !of_group && e->n_acc > 0 && e->vec != e->inner;
+}
+
+/* A copy of *from, named `to`, whose first lanes are those of lane l. */
+static void copy_lane(struct emit *e, const char *to, const char *from, bool of_group,
+                      struct str *body) {
+    str_printf(body, "    struct %s_%s_%s %s = *%s;\n", e->prefix, e->hook,
+               of_group ? "group" : "row", to, from);
+    for (fn_id f = 1; f < e->n_fns; f++) {
+        if (e->field[f] && (emit_stage_of(e, f) == STAGE_GROUP) == of_group)
+            str_printf(body, "    %s.v%u[0] = %s->v%u[l];\n", to, number(e, f), from, number(e, f));
+    }
+    for (int i = 0; i < e->n_acc && !of_group; i++)
+        str_printf(body, "    %s.acc%d[0] = %s->acc%d[l];\n", to, i, from, i);
+}
+
+static void select_each_lane(struct emit *e, const char *lane, const char *name, const char *at,
+                             struct str *body) {
+    bool row = e->has_row && e->now != STAGE_ROW, group = row && select_args(e)[3] != '\0';
+    bool copy_row = row && fields_vary(e, false), copy_group = group && fields_vary(e, true);
+    str_printf(body, "    %s all = {0};\n    for (int l = 0; l < cnt; l++) {\n", lane);
+    if (copy_row) copy_lane(e, "r1", "r", false, body);
+    if (copy_group) copy_lane(e, "q1", "q", true, body);
+    str_printf(body, "    all[l] = %s(g%s%s, %s, 1)[0];\n    }\n    return all;\n", name,
+               !row       ? ""
+               : copy_row ? ", &r1"
+                          : ", r",
+               !group       ? ""
+               : copy_group ? ", &q1"
+                            : ", q",
+               at);
+}
+
 /* One lane at a time, by the same function. */
 static void select_each(struct emit *e, const char *lane, const char *name, struct str *body) {
     const char *v = e->vec == e->k->z   ? "z + l, m, n, k"
@@ -508,10 +548,7 @@ static void select_each(struct emit *e, const char *lane, const char *name, stru
                     : e->vec == e->k->n ? "z, m, n + l, k"
                                         : "z, m, n, k + l";
     if (!e->cuda) {
-        str_printf(body,
-                   "    %s all = {0};\n    for (int l = 0; l < cnt; l++) all[l] = %s(g%s, %s, "
-                   "1)[0];\n    return all;\n",
-                   lane, name, select_args(e), v);
+        select_each_lane(e, lane, name, v, body);
         return;
     }
     bool row = e->has_row && e->now != STAGE_ROW, group = row && select_args(e)[3] != '\0';

@@ -1,0 +1,28 @@
+# Where the lanes of a vector fall on both sides of a concat, what was kept for each row is that lane's.
+$ cat > lanes.proem <<'EOF'
+> graph columns(x: f32[7, 33], u: f32[33, 5], v: f32[33, 9], s: f32[14]) {
+>   a = u * unsqueeze(slice(s, axis=0, start=0, stop=5), 0)
+>   b = v * unsqueeze(slice(s, axis=0, start=5, stop=14), 0)
+>   return matmul(x, concat(a, b, axis=1))
+> }
+> graph sums(u: f32[33, 5], v: f32[33, 9], s: f32[14]) {
+>   a = u * unsqueeze(slice(s, axis=0, start=0, stop=5), 0)
+>   b = v * unsqueeze(slice(s, axis=0, start=5, stop=14), 0)
+>   return sum(concat(a, b, axis=1), axes=[0])
+> }
+> graph rows(u: f32[5, 33], v: f32[9, 33], s: f32[14]) {
+>   a = softmax(u) * unsqueeze(slice(s, axis=0, start=0, stop=5), 1)
+>   b = softmax(v) * unsqueeze(slice(s, axis=0, start=5, stop=14), 1)
+>   return concat(a, b, axis=0)
+> }
+> EOF
+$ for g in columns sums rows; do for m in boundary eager native; do proem run lanes.proem --graph $g --precision $m --check | grep -o ' ok (.*'; done; done
+|  ok (98 checked, 0 unbounded)
+|  ok (98 checked, 0 unbounded)
+|  ok (98 checked, 0 unbounded)
+|  ok (14 checked, 0 unbounded)
+|  ok (14 checked, 0 unbounded)
+|  ok (14 checked, 0 unbounded)
+|  ok (462 checked, 0 unbounded)
+|  ok (462 checked, 0 unbounded)
+|  ok (462 checked, 0 unbounded)
