@@ -350,8 +350,8 @@ static void moved_scales(void **state) {
     static const char *const text[] = {
         "graph g(x: f32[1, 2], s: f32[1, 1], y: f32[2, 1]) { return matmul(x * s, y) }",
         "graph g(x: f32[1, 2], s: f32[1, 1], y: f32[2, 1]) { return matmul(x / (1 / s), y) }",
-        "graph g(x: f32[1, 2], s: f32[1, 1], y: f32[2, 1]) {\n"
-        "  return matmul(reshape(-(s * x), [1, 2]), y) }"};
+        ("graph g(x: f32[1, 2], s: f32[1, 1], y: f32[2, 1]) {\n"
+         "  return matmul(reshape(-(s * x), [1, 2]), y) }")};
     for (size_t i = 0; i < COUNT_OF(text); i++) {
         for (int k = 0; k < 4; k++) {
             struct fixture f;
