@@ -189,6 +189,8 @@ static enum proem_status check_tensor(const struct proem_execution *x, const cha
                        (int)t->ndim, v->rank);
     if (t->ndim > 0 && t->shape == NULL)
         return err_set(e, PROEM_INVALID, "%s '%s' has no shape", what, name);
+    if (t->data != NULL && t->byte_offset > UINTPTR_MAX - (uintptr_t)t->data)
+        return err_set(e, PROEM_INVALID, "%s '%s' has a byte_offset beyond all memory", what, name);
     return PROEM_OK;
 }
 
@@ -205,6 +207,7 @@ static enum proem_status check_inputs(struct proem_execution *x, const DLTensor 
 
 static bool same_shapes(const struct proem_execution *x, const DLTensor *const *in) {
     for (size_t i = 0; i < x->n_in; i++) {
+        if (x->in_rank[i] == 0) continue; /* whose shape may be NULL */
         if (memcmp(x->in_shape[i], in[i]->shape, (size_t)x->in_rank[i] * sizeof(int64_t)) != 0)
             return false;
     }

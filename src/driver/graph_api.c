@@ -31,6 +31,9 @@ void proem_graph_destroy(proem_graph *g) {
 static enum proem_status create(proem_context *c, const char *name, proem_graph **out,
                                 struct err *e) {
     if (name == NULL || name[0] == '\0') return err_set(e, PROEM_INVALID, "a graph needs a name");
+    if (!name_is_writable(name))
+        return err_set(e, PROEM_INVALID,
+                       "a graph's name must be UTF-8 text without control characters");
     proem_graph *g = NULL;
     TRY(graph_box_new(c, &g, e));
     struct sx_pool *pool = sx_pool_new(&g->arena);

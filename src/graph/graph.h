@@ -137,6 +137,8 @@ struct graph {
     VEC(struct dim_check) checks; /* no two alike */
 };
 
+/* Can a name be written at all (UTF-8, no newline, no control character, not empty)? */
+bool name_is_writable(const char *s);
 struct graph *graph_new(struct arena *a, struct sx_pool *pool, const char *name);
 
 static inline const struct value *graph_value(const struct graph *g, value_id v) {

@@ -191,8 +191,6 @@ enum proem_status lex(struct arena *a, const char *text, size_t n, struct lexed 
                       struct err *e);
 /* Must this name be in backquotes? */
 bool name_needs_quotes(const char *s);
-/* Can it be written at all (no newline, no control characters, UTF-8, not empty)? */
-bool name_is_writable(const char *s);
 void name_print(const char *s, struct str *out);
 
 #endif

@@ -124,8 +124,12 @@ static void test_builder_refuses(void **state) {
         proem_graph_destroy(g);
     }
     proem_graph *g = NULL;
-    assert_int_equal(proem_graph_create(c, "", &g), PROEM_INVALID);
-    assert_null(g);
+    static const char *const names[] = {"", "a\nb", "a\x01", "\xff", "\xed\xa0\x80"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        assert_int_equal(proem_graph_create(c, names[i], &g), PROEM_INVALID);
+        assert_null(g);
+        proem_error_clear(c);
+    }
     proem_context_destroy(c);
 }
 
@@ -338,6 +342,7 @@ static void misuse_on(enum proem_device device) {
         "a has the shape",
         "'y' overlaps",
         "'b' has no shape",
+        "'a' has a byte_offset beyond all memory",
     };
     for (size_t i = 0; i < sizeof says / sizeof says[0]; i++) {
         float a[32] = {0}, b[32] = {0}, y[32] = {0};
@@ -368,6 +373,7 @@ static void misuse_on(enum proem_device device) {
         case 12: t[0].shape[0] = -1; break;
         case 13: t[2].t.data = a + 2; break;
         case 14: t[1].t.shape = NULL; break;
+        case 15: t[0].t.byte_offset = UINT64_MAX; break;
         default: break;
         }
         assert_int_equal(proem_run(x, in, n_in, out, n_out), PROEM_INVALID);
