@@ -3,6 +3,7 @@
 #   make deps       install missing Debian packages     make check     build all, run the tests
 #   make test-graphs N=5000 SEED=1      random graphs   make test-benchdnn FILE=.. SHRINK=1
 #   make test-onnx DIR=..               ONNX's node tests, a folder or .tar.zst; interpreter and CPU
+#   make test-onnx-contrib N=50 SEED=1  operators of com.microsoft on random models, beside ONNX Runtime
 #   make test-cuda-compile              kernels for GPUs through NVRTC; needs no GPU  ARCH=sm_90a
 #   make test-cuda, bench-cuda          on a GPU; make gpu-bundle builds for a machine without packages
 #   make check-asan, check-tsan                         make fuzz      SECONDS=60 for each target
@@ -56,7 +57,7 @@ test-benchdnn: deps
 	@cmake --preset dev >/dev/null && cmake --build --preset dev -j $(JOBS) --target benchdnn >/dev/null
 	@build/dev/tests/benchdnn FILE=$(FILE) $(if $(N),N=$(N)) $(if $(SHRINK),SHRINK=$(SHRINK)) SEED=$(SEED) JOBS=$(JOBS)
 
-.PHONY: test-onnx
+.PHONY: test-onnx test-onnx-contrib
 DIR ?= ../shared/data/onnx-node-tests.tar.zst
 DEVICE ?= both
 
@@ -64,6 +65,12 @@ test-onnx: deps
 	@cmake --preset dev >/dev/null && cmake --build --preset dev -j $(JOBS) --target onnx >/dev/null
 	@tests/drivers/onnx.sh build/dev/tests/onnx $(DIR) build/onnx-node-tests DEVICE=$(DEVICE) \
 	    $(if $(ONLY),ONLY=$(ONLY)) $(if $(PRINT),PRINT=1) $(if $(N),N=$(N)) SEED=$(SEED) JOBS=$(JOBS) || [ $$? -eq 77 ]
+
+# Against ONNX Runtime (PyPI); N models an operator.
+test-onnx-contrib: deps
+	@cmake --preset dev >/dev/null && cmake --build --preset dev -j $(JOBS) --target onnx >/dev/null
+	@tests/onnx/contrib.sh build/dev/tests/onnx build/onnx-contrib $(or $(N),50) $(SEED) DEVICE=$(DEVICE) \
+	    $(if $(ONLY),ONLY=$(ONLY)) JOBS=$(JOBS) || [ $$? -eq 77 ]
 
 ARCH ?= sm_80,sm_90a,sm_100a
 NVRTC ?=

@@ -73,7 +73,7 @@ static const struct {
 } tables[] = {
     {ox_elementwise, NO_BITS}, {ox_casts, READS_BITS},   {ox_layout, MOVES_BITS},
     {ox_index, NO_BITS},       {ox_reduce_ops, NO_BITS}, {ox_product, NO_BITS},
-    {ox_attention, NO_BITS},   {ox_contrib, NO_BITS},
+    {ox_attention, NO_BITS},   {ox_contrib, NO_BITS},    {ox_contrib_attention, NO_BITS},
 };
 
 static const struct ox_op *find_op(const char *domain, const char *name, int64_t version,

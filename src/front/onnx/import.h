@@ -86,7 +86,7 @@ struct ox_op {
 
 /* The tables, one for each file of operators; ends with a NULL name. */
 extern const struct ox_op ox_elementwise[], ox_casts[], ox_layout[], ox_index[], ox_reduce_ops[],
-    ox_product[], ox_attention[], ox_contrib[];
+    ox_product[], ox_attention[], ox_contrib[], ox_contrib_attention[];
 
 /* All rows, one after the other; NULL after the last. */
 const struct ox_op *onnx_op(size_t i);

@@ -3,25 +3,16 @@
  * two products with a softmax between; heads that share keys are a dim of their own, so keys and
  * values are never repeated in memory.
  */
-#include "front/onnx/import.h"
+#include "front/onnx/parts.h"
 
 #include <math.h>
 #include <string.h>
-
-/* q [B, G, R, S, D], k [B, G, 1, L, D], v [B, G, 1, L, E]: R heads share a key. */
-struct heads {
-    value_id q, k, v;
-    sx B, H, G, R, S, L, past;
-    enum dtype dtype;
-    bool flat; /* operands and result have heads in the last dim */
-};
 
 static struct sx_pool *pool(const struct ox *o) {
     return o->g->sx;
 }
 
-/* [B, S, H * D] to [B, H, S, D] */
-static value_id split_heads(struct ox *o, const struct ox_node *n, value_id x, sx heads) {
+value_id ox_split_heads(struct ox *o, const struct ox_node *n, value_id x, sx heads) {
     static const int perm[] = {0, 2, 1, 3};
     if (x == 0) return 0;
     struct value t = *ox_type(o, x);
@@ -37,8 +28,7 @@ static value_id with_past(struct ox *o, const struct ox_node *n, value_id x, int
     return ox_concat(o, n, 2, in, 2);
 }
 
-/* Heads of q in groups that share a head of k. */
-static bool group(struct ox *o, const struct ox_node *n, struct heads *h) {
+bool ox_group_heads(struct ox *o, const struct ox_node *n, struct ox_heads *h) {
     struct value q = *ox_type(o, h->q), k = *ox_type(o, h->k);
     if (q.rank != 4 || k.rank != 4) return ox_fail(o, n, "operands must have 3 or 4 dims");
     h->B = q.dims[0], h->H = q.dims[1], h->G = k.dims[1], h->S = q.dims[2], h->L = k.dims[2];
@@ -55,8 +45,7 @@ static value_id scaled(struct ox *o, const struct ox_node *n, value_id x, double
     return x == 0 ? 0 : ox_bin(o, n, OP_MUL, x, ox_num(o, n, ox_type(o, x)->dtype, scale));
 }
 
-/* sqrt of the scale, which both operands get; 0 after an error */
-static double root_scale(struct ox *o, const struct ox_node *n, value_id q) {
+double ox_root_scale(struct ox *o, const struct ox_node *n, value_id q) {
     double scale = ox_attr_f(n, "scale", 0);
     int64_t size;
     const struct value *t = ox_type(o, q);
@@ -71,20 +60,22 @@ static double root_scale(struct ox *o, const struct ox_node *n, value_id q) {
 }
 
 /* q k^T [B, G, R, S, L] */
-static value_id scores(struct ox *o, const struct ox_node *n, const struct heads *h, double root) {
+static value_id scores(struct ox *o, const struct ox_node *n, const struct ox_heads *h,
+                       double root) {
     static const int perm[] = {0, 1, 2, 4, 3};
     value_id k = ox_permute(o, n, scaled(o, n, h->k, root), perm);
     return ox_cast(o, n, ox_bin(o, n, OP_MATMUL, scaled(o, n, h->q, root), k), h->dtype);
 }
 
-/* [B, G, R, S, X] as [B, H, S, X] */
-static value_id joined(struct ox *o, const struct ox_node *n, const struct heads *h, value_id x) {
+value_id ox_join_heads(struct ox *o, const struct ox_node *n, const struct ox_heads *h,
+                       value_id x) {
     if (x == 0) return 0;
     sx dims[] = {h->B, h->H, h->S, ox_type(o, x)->dims[4]};
     return ox_reshape(o, n, x, 4, dims);
 }
 
-static value_id grouped(struct ox *o, const struct ox_node *n, const struct heads *h, value_id x) {
+static value_id grouped(struct ox *o, const struct ox_node *n, const struct ox_heads *h,
+                        value_id x) {
     if (x == 0) return 0;
     sx dims[] = {h->B, h->G, h->R, h->S, ox_type(o, x)->dims[3]};
     return ox_reshape(o, n, x, 5, dims);
@@ -100,15 +91,27 @@ static value_id softmax_in(struct ox *o, const struct ox_node *n, value_id x, en
     return ox_cast(o, n, ox_apply(o, n, OP_SOFTMAX, 1, &x, &a), own);
 }
 
+/* Softmax with one more score a head, whose weight nobody uses (StreamingLLM, arXiv:2309.17453). */
+static value_id sink_softmax(struct ox *o, const struct ox_node *n, const struct ox_heads *h,
+                             value_id s, value_id sink) {
+    if (s == 0) return 0;
+    int last = ox_type(o, s)->rank - 1;
+    value_id x = ox_cast(o, n, s, DT_F32), k = ox_cast(o, n, sink, DT_F32);
+    value_id top = ox_bin(o, n, OP_MAXIMUM, ox_reduce(o, n, OP_MAX, x, 1, &last, true), k);
+    value_id e = ox_un(o, n, OP_EXP, ox_bin(o, n, OP_SUB, x, top));
+    value_id rest = ox_un(o, n, OP_EXP, ox_bin(o, n, OP_SUB, k, top));
+    value_id sum = ox_bin(o, n, OP_ADD, ox_reduce(o, n, OP_SUM, e, 1, &last, true), rest);
+    return ox_cast(o, n, ox_bin(o, n, OP_DIV, e, sum), h->dtype);
+}
+
 /* ---- masks ----------------------------------------------------------------------------------- */
 
 static value_id and_also(struct ox *o, const struct ox_node *n, value_id a, value_id b) {
     return a == 0 ? b : ox_bin(o, n, OP_LOGICAL_AND, a, b);
 }
 
-/* A mask whose last dims are [.., H or 1, S, L] as [.., G, R, S, L]. */
-static value_id mask_heads(struct ox *o, const struct ox_node *n, const struct heads *h,
-                           value_id m) {
+value_id ox_mask_heads(struct ox *o, const struct ox_node *n, const struct ox_heads *h,
+                       value_id m) {
     if (m == 0) return 0;
     struct value t = *ox_type(o, m);
     if (t.rank < 3) return m;
@@ -125,7 +128,7 @@ static value_id mask_heads(struct ox *o, const struct ox_node *n, const struct h
 }
 
 /* A mask shorter than the keys hides the rest. */
-static value_id mask_to_length(struct ox *o, const struct ox_node *n, const struct heads *h,
+static value_id mask_to_length(struct ox *o, const struct ox_node *n, const struct ox_heads *h,
                                value_id m) {
     struct value t = *ox_type(o, m);
     sx last = t.dims[t.rank - 1];
@@ -140,7 +143,7 @@ static value_id mask_to_length(struct ox *o, const struct ox_node *n, const stru
 }
 
 /* What may be seen by order and length: key j by query i if j <= i + offset, j < length. */
-static value_id visible(struct ox *o, const struct ox_node *n, const struct heads *h) {
+static value_id visible(struct ox *o, const struct ox_node *n, const struct ox_heads *h) {
     sx dims[] = {h->S, h->L};
     value_id i = ox_iota(o, n, DT_I64, 2, dims, 0), j = ox_iota(o, n, DT_I64, 2, dims, 1),
              length = 0, see = 0;
@@ -156,14 +159,14 @@ static value_id visible(struct ox *o, const struct ox_node *n, const struct head
 }
 
 /* *see: what may be seen (0: everything); *bias: what is added to the scores (0: nothing). */
-static bool masks(struct ox *o, const struct ox_node *n, const struct heads *h, value_id *see,
+static bool masks(struct ox *o, const struct ox_node *n, const struct ox_heads *h, value_id *see,
                   value_id *bias) {
     *bias = 0;
     *see = visible(o, n, h);
     if (!ox_has(n, 3)) return o->err->status == PROEM_OK;
     value_id m = ox_in(o, n, 3);
     if (m == 0) return false;
-    m = mask_heads(o, n, h, mask_to_length(o, n, h, m));
+    m = ox_mask_heads(o, n, h, mask_to_length(o, n, h, m));
     if (m == 0) return false;
     if (ox_type(o, m)->dtype == DT_BOOL)
         *see = and_also(o, n, *see, m);
@@ -176,12 +179,11 @@ static bool masks(struct ox *o, const struct ox_node *n, const struct heads *h, 
 static value_id safe_rows(struct ox *o, const struct ox_node *n, value_id weights, value_id see,
                           value_id bias) {
     enum dtype d = ox_type(o, weights)->dtype;
-    value_id inf = ox_num(o, n, d, -(double)INFINITY), zero = ox_num(o, n, d, 0), seen = see;
+    value_id zero = ox_num(o, n, d, 0), seen = see;
     if (bias != 0)
         seen = and_also(
             o, n, see,
             ox_bin(o, n, OP_NE, bias, ox_num(o, n, ox_type(o, bias)->dtype, -(double)INFINITY)));
-    (void)inf;
     if (seen == 0) return weights;
     int axis = ox_type(o, seen)->rank - 1;
     value_id any = ox_reduce(o, n, OP_MAX, seen, 1, &axis, true);
@@ -190,23 +192,23 @@ static value_id safe_rows(struct ox *o, const struct ox_node *n, value_id weight
 
 /* ---- Attention ------------------------------------------------------------------------------- */
 
-static bool read_heads(struct ox *o, const struct ox_node *n, struct heads *h) {
+static bool read_heads(struct ox *o, const struct ox_node *n, struct ox_heads *h) {
     sx H = ox_const(o, ox_attr_i(n, "q_num_heads", 1)),
        G = ox_const(o, ox_attr_i(n, "kv_num_heads", 1));
     value_id q = ox_in(o, n, 0);
     if (q == 0) return false;
     h->flat = ox_type(o, q)->rank == 3;
-    h->q = split_heads(o, n, q, H);
+    h->q = ox_split_heads(o, n, q, H);
     h->past = ox_const(o, 0);
     if (ox_has(n, 4)) {
         value_id p = ox_in(o, n, 4);
         if (p == 0) return false;
         h->past = ox_type(o, p)->dims[2];
     }
-    h->k = with_past(o, n, split_heads(o, n, ox_in(o, n, 1), G), 4);
-    h->v = with_past(o, n, split_heads(o, n, ox_in(o, n, 2), G), 5);
+    h->k = with_past(o, n, ox_split_heads(o, n, ox_in(o, n, 1), G), 4);
+    h->v = with_past(o, n, ox_split_heads(o, n, ox_in(o, n, 2), G), 5);
     if (h->q == 0 || h->k == 0 || h->v == 0) return false;
-    return ox_out(o, n, 1, h->k) && ox_out(o, n, 2, h->v) && group(o, n, h);
+    return ox_out(o, n, 1, h->k) && ox_out(o, n, 2, h->v) && ox_group_heads(o, n, h);
 }
 
 static value_id softcap(struct ox *o, const struct ox_node *n, value_id s, double cap) {
@@ -218,38 +220,47 @@ static value_id softcap(struct ox *o, const struct ox_node *n, value_id s, doubl
                         cap);
 }
 
-static bool give_result(struct ox *o, const struct ox_node *n, const struct heads *h, value_id y) {
+bool ox_give_heads(struct ox *o, const struct ox_node *n, const struct ox_heads *h, value_id y) {
     static const int perm[] = {0, 2, 1, 3};
-    y = joined(o, n, h, y);
+    y = ox_join_heads(o, n, h, y);
     if (y == 0 || !h->flat) return ox_out(o, n, 0, y);
     sx dims[] = {h->B, h->S, sx_mul(pool(o), h->H, ox_type(o, y)->dims[3])};
     return ox_out(o, n, 0, ox_reshape(o, n, ox_permute(o, n, y, perm), 3, dims));
 }
 
+value_id ox_attend(struct ox *o, const struct ox_node *n, const struct ox_heads *h,
+                   struct ox_attend *a) {
+    value_id *step = a->steps;
+    step[0] = scores(o, n, h, a->root);
+    if (step[0] == 0) return 0;
+    step[1] = step[2] = softcap(o, n, step[0], a->softcap);
+    if (a->bias != 0) step[2] = ox_bin(o, n, OP_ADD, step[2], ox_cast(o, n, a->bias, h->dtype));
+    if (a->see != 0) {
+        value_id hidden = ox_num(o, n, h->dtype, -(double)INFINITY);
+        step[2] = ox_tri(o, n, OP_WHERE, a->see, step[2], hidden);
+    }
+    step[3] =
+        a->sink != 0 ? sink_softmax(o, n, h, step[2], a->sink) : softmax_in(o, n, step[2], a->soft);
+    if (step[3] == 0) return 0;
+    if (a->sink == 0) step[3] = safe_rows(o, n, step[3], a->see, a->bias);
+    return ox_cast(o, n, ox_bin(o, n, OP_MATMUL, step[3], h->v), h->dtype);
+}
+
 static bool op_attention(struct ox *o, const struct ox_node *n) {
-    struct heads h;
-    value_id see, bias, step[4];
-    if (!read_heads(o, n, &h) || !masks(o, n, &h, &see, &bias)) return false;
-    double root = root_scale(o, n, h.q);
-    if (root == 0) return false;
-    step[0] = scores(o, n, &h, root);
-    if (step[0] == 0) return false;
-    step[1] = softcap(o, n, step[0], ox_attr_f(n, "softcap", 0));
-    step[2] = step[1];
-    if (bias != 0) step[2] = ox_bin(o, n, OP_ADD, step[2], ox_cast(o, n, bias, h.dtype));
-    if (see != 0)
-        step[2] = ox_tri(o, n, OP_WHERE, see, step[2], ox_num(o, n, h.dtype, -(double)INFINITY));
-    enum dtype soft = onnx_dtype((int32_t)ox_attr_i(n, "softmax_precision", 0));
-    if (soft == DT_NONE) soft = h.dtype;
-    step[3] = softmax_in(o, n, step[2], soft);
-    if (step[3] == 0) return false;
-    step[3] = safe_rows(o, n, step[3], see, bias);
-    value_id y = ox_cast(o, n, ox_bin(o, n, OP_MATMUL, step[3], h.v), h.dtype);
+    struct ox_heads h;
+    struct ox_attend a = {.softcap = ox_attr_f(n, "softcap", 0)};
+    if (!read_heads(o, n, &h) || !masks(o, n, &h, &a.see, &a.bias)) return false;
+    a.root = ox_root_scale(o, n, h.q);
+    a.soft = onnx_dtype((int32_t)ox_attr_i(n, "softmax_precision", 0));
+    if (a.root == 0) return false;
+    if (a.soft == DT_NONE) a.soft = h.dtype;
+    value_id y = ox_attend(o, n, &h, &a);
     int64_t mode = ox_attr_i(n, "qk_matmul_output_mode", 0);
+    if (y == 0) return false;
     if (mode < 0 || mode > 3)
         return ox_fail(o, n, "qk_matmul_output_mode is %lld", (long long)mode);
-    if (ox_wants(n, 3) && !ox_out(o, n, 3, joined(o, n, &h, step[mode]))) return false;
-    return give_result(o, n, &h, y);
+    if (ox_wants(n, 3) && !ox_out(o, n, 3, ox_join_heads(o, n, &h, a.steps[mode]))) return false;
+    return ox_give_heads(o, n, &h, y);
 }
 
 /* ---- FlexAttention --------------------------------------------------------------------------- */
@@ -284,29 +295,55 @@ static value_id subgraph(struct ox *o, const struct ox_node *n, const char *attr
 }
 
 static bool op_flex_attention(struct ox *o, const struct ox_node *n) {
-    struct heads h = {.q = ox_in(o, n, 0), .k = ox_in(o, n, 1), .v = ox_in(o, n, 2)};
-    if (h.q == 0 || h.k == 0 || h.v == 0 || !group(o, n, &h)) return false;
-    double root = root_scale(o, n, h.q);
+    struct ox_heads h = {.q = ox_in(o, n, 0), .k = ox_in(o, n, 1), .v = ox_in(o, n, 2)};
+    if (h.q == 0 || h.k == 0 || h.v == 0 || !ox_group_heads(o, n, &h)) return false;
+    double root = ox_root_scale(o, n, h.q);
     if (root == 0) return false;
     enum dtype soft = h.dtype == DT_F64 ? DT_F64 : DT_F32;
     value_id s = ox_cast(o, n, scores(o, n, &h, root), soft);
-    s = grouped(o, n, &h, subgraph(o, n, "score_mod", joined(o, n, &h, s)));
+    s = grouped(o, n, &h, subgraph(o, n, "score_mod", ox_join_heads(o, n, &h, s)));
     value_id p = softmax_in(o, n, s, soft);
-    p = grouped(o, n, &h, subgraph(o, n, "prob_mod", joined(o, n, &h, p)));
+    p = grouped(o, n, &h, subgraph(o, n, "prob_mod", ox_join_heads(o, n, &h, p)));
     value_id y = ox_bin(o, n, OP_MATMUL, ox_cast(o, n, p, h.dtype), h.v);
-    return give_result(o, n, &h, ox_cast(o, n, y, h.dtype));
+    return ox_give_heads(o, n, &h, ox_cast(o, n, y, h.dtype));
 }
 
 /* ---- RotaryEmbedding ------------------------------------------------------------------------- */
 
-/* Pairs (even, odd) or halves of the rotated part, by cos and sin of the position. */
+value_id ox_rotate(struct ox *o, const struct ox_node *n, value_id x, value_id cosine,
+                   value_id sine, sx rot, bool pairs) {
+    if (x == 0 || cosine == 0 || sine == 0) return 0;
+    struct value t = *ox_type(o, x);
+    sx zero = ox_const(o, 0), half = sx_div(pool(o), rot, ox_const(o, 2));
+    value_id a = pairs ? ox_slice(o, n, x, 3, zero, rot, 2) : ox_slice(o, n, x, 3, zero, half, 1);
+    value_id b =
+        pairs ? ox_slice(o, n, x, 3, ox_const(o, 1), rot, 2) : ox_slice(o, n, x, 3, half, rot, 1);
+    value_id re =
+        ox_bin(o, n, OP_SUB, ox_bin(o, n, OP_MUL, cosine, a), ox_bin(o, n, OP_MUL, sine, b));
+    value_id im =
+        ox_bin(o, n, OP_ADD, ox_bin(o, n, OP_MUL, sine, a), ox_bin(o, n, OP_MUL, cosine, b));
+    value_id both[] = {re, im}, y;
+    if (pairs) {
+        for (int i = 0; i < 2; i++)
+            both[i] = ox_unsqueeze(o, n, both[i], 4);
+        sx dims[] = {t.dims[0], t.dims[1], t.dims[2], rot};
+        y = ox_reshape(o, n, ox_concat(o, n, 2, both, 4), 4, dims);
+    } else {
+        y = ox_concat(o, n, 2, both, 3);
+    }
+    if (rot == t.dims[3]) return y;
+    const value_id parts[] = {y, ox_slice(o, n, x, 3, rot, t.dims[3], 1)};
+    return ox_concat(o, n, 2, parts, 3);
+}
+
 static bool op_rotary(struct ox *o, const struct ox_node *n) {
     static const int perm[] = {0, 2, 1, 3};
-    value_id x = ox_in(o, n, 0), cos_ = ox_in(o, n, 1), sin_ = ox_in(o, n, 2);
-    if (x == 0 || cos_ == 0 || sin_ == 0) return false;
+    value_id x = ox_in(o, n, 0), angle[] = {ox_in(o, n, 1), ox_in(o, n, 2)};
+    if (x == 0 || angle[0] == 0 || angle[1] == 0) return false;
     struct value whole = *ox_type(o, x);
     if (whole.rank == 3) {
         sx heads = ox_const(o, ox_attr_i(n, "num_heads", 1));
+        if (ox_sx_is(o, heads, 0)) return ox_fail(o, n, "num_heads is 0");
         sx dims[] = {whole.dims[0], whole.dims[1], heads, sx_div(pool(o), whole.dims[2], heads)};
         x = ox_reshape(o, n, x, 4, dims); /* [B, S, H, D] */
     } else if (whole.rank == 4) {
@@ -315,39 +352,16 @@ static bool op_rotary(struct ox *o, const struct ox_node *n) {
         return ox_fail(o, n, "its input must have 3 or 4 dims");
     }
     if (x == 0) return false;
-    struct value t = *ox_type(o, x);
     int64_t dim = ox_attr_i(n, "rotary_embedding_dim", 0);
-    sx rot = dim > 0 ? ox_const(o, dim) : t.dims[3], half = sx_div(pool(o), rot, ox_const(o, 2)),
-       zero = ox_const(o, 0);
-    if (ox_has(n, 3)) {
-        value_id at = ox_cast(o, n, ox_in(o, n, 3), DT_I64);
-        cos_ = ox_take(o, n, cos_, at, 0);
-        sin_ = ox_take(o, n, sin_, at, 0);
+    sx rot = dim > 0 ? ox_const(o, dim) : ox_type(o, x)->dims[3];
+    sx zero = ox_const(o, 0), half = sx_div(pool(o), rot, ox_const(o, 2));
+    for (int i = 0; i < 2; i++) {
+        if (ox_has(n, 3))
+            angle[i] = ox_take(o, n, angle[i], ox_cast(o, n, ox_in(o, n, 3), DT_I64), 0);
+        angle[i] = ox_unsqueeze(o, n, ox_slice(o, n, angle[i], 2, zero, half, 1), 2);
     }
-    if (cos_ == 0 || sin_ == 0) return false;
-    cos_ = ox_unsqueeze(o, n, ox_slice(o, n, cos_, 2, zero, half, 1), 2); /* [B, S, 1, half] */
-    sin_ = ox_unsqueeze(o, n, ox_slice(o, n, sin_, 2, zero, half, 1), 2);
     bool pairs = ox_attr_i(n, "interleaved", 0) != 0;
-    value_id a = pairs ? ox_slice(o, n, x, 3, zero, rot, 2) : ox_slice(o, n, x, 3, zero, half, 1);
-    value_id b =
-        pairs ? ox_slice(o, n, x, 3, ox_const(o, 1), rot, 2) : ox_slice(o, n, x, 3, half, rot, 1);
-    value_id re =
-        ox_bin(o, n, OP_SUB, ox_bin(o, n, OP_MUL, cos_, a), ox_bin(o, n, OP_MUL, sin_, b));
-    value_id im =
-        ox_bin(o, n, OP_ADD, ox_bin(o, n, OP_MUL, sin_, a), ox_bin(o, n, OP_MUL, cos_, b));
-    value_id y;
-    if (pairs) {
-        value_id both[] = {ox_unsqueeze(o, n, re, 4), ox_unsqueeze(o, n, im, 4)};
-        sx dims[] = {t.dims[0], t.dims[1], t.dims[2], rot};
-        y = ox_reshape(o, n, ox_concat(o, n, 2, both, 4), 4, dims);
-    } else {
-        const value_id both[] = {re, im};
-        y = ox_concat(o, n, 2, both, 3);
-    }
-    if (rot != t.dims[3]) {
-        const value_id both[] = {y, ox_slice(o, n, x, 3, rot, t.dims[3], 1)};
-        y = ox_concat(o, n, 2, both, 3);
-    }
+    value_id y = ox_rotate(o, n, x, angle[0], angle[1], rot, pairs);
     if (whole.rank == 4) return ox_out(o, n, 0, ox_permute(o, n, y, perm));
     return ox_out(o, n, 0, ox_reshape(o, n, y, 3, whole.dims));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Products, and what quantizes their operands.
  */
-#include "front/onnx/import.h"
+#include "front/onnx/parts.h"
 
 #include <string.h>
 
@@ -36,9 +36,7 @@ static bool op_gemm(struct ox *o, const struct ox_node *n) {
     return ox_out(o, n, 0, ox_bin(o, n, OP_ADD, y, c));
 }
 
-/* A scale or zero point beside a matrix: a scalar, or one entry for each row of the left operand,
- * each column of the right one; of the operand's rank it broadcasts as it is. */
-static value_id beside(struct ox *o, const struct ox_node *n, value_id v, int rank, bool is_left) {
+value_id ox_beside(struct ox *o, const struct ox_node *n, value_id v, int rank, bool is_left) {
     if (v == 0) return 0;
     struct value t = *ox_type(o, v);
     if (t.rank == 1 && rank > 1 && ox_sx_is(o, t.dims[0], 1)) return ox_squeeze(o, n, v, 0);
@@ -46,24 +44,23 @@ static value_id beside(struct ox *o, const struct ox_node *n, value_id v, int ra
     return v;
 }
 
-/* q - zero in i32, exactly; the product of two such is what the integer operators mean. */
-static value_id less_zero(struct ox *o, const struct ox_node *n, int q, int zero, bool is_left) {
+value_id ox_less_zero(struct ox *o, const struct ox_node *n, int q, int zero, bool is_left) {
     value_id v = ox_in(o, n, q);
     if (v == 0) return 0;
     int rank = ox_type(o, v)->rank;
     if (!ox_has(n, zero)) return v;
-    value_id z = beside(o, n, ox_in(o, n, zero), rank, is_left);
+    value_id z = ox_beside(o, n, ox_in(o, n, zero), rank, is_left);
     return ox_bin(o, n, OP_SUB, ox_cast(o, n, v, DT_I32), ox_cast(o, n, z, DT_I32));
 }
 
-static value_id integer_product(struct ox *o, const struct ox_node *n, value_id a, value_id b) {
+value_id ox_integer_product(struct ox *o, const struct ox_node *n, value_id a, value_id b) {
     if (a == 0 || b == 0) return 0;
     return ox_cast(o, n, product(o, n, a, b, DT_I32), DT_I32);
 }
 
 static bool op_matmul_integer(struct ox *o, const struct ox_node *n) {
-    value_id a = less_zero(o, n, 0, 2, true), b = less_zero(o, n, 1, 3, false);
-    return ox_out(o, n, 0, integer_product(o, n, a, b));
+    value_id a = ox_less_zero(o, n, 0, 2, true), b = ox_less_zero(o, n, 1, 3, false);
+    return ox_out(o, n, 0, ox_integer_product(o, n, a, b));
 }
 
 static value_id to_float(struct ox *o, const struct ox_node *n, value_id v) {
@@ -77,11 +74,12 @@ static bool op_qlinear_matmul(struct ox *o, const struct ox_node *n) {
     value_id x = ox_in(o, n, 0), w = ox_in(o, n, 3);
     if (x == 0 || w == 0) return false;
     int ra = ox_type(o, x)->rank, rb = ox_type(o, w)->rank;
-    value_id acc = integer_product(o, n, less_zero(o, n, 0, 2, true), less_zero(o, n, 3, 5, false));
-    value_id sa = to_float(o, n, beside(o, n, ox_in(o, n, 1), ra, true));
-    value_id sb = to_float(o, n, beside(o, n, ox_in(o, n, 4), rb, false));
-    value_id sy = to_float(o, n, beside(o, n, ox_in(o, n, 6), ra, true));
-    value_id zy = beside(o, n, ox_in(o, n, 7), ra, true);
+    value_id acc =
+        ox_integer_product(o, n, ox_less_zero(o, n, 0, 2, true), ox_less_zero(o, n, 3, 5, false));
+    value_id sa = to_float(o, n, ox_beside(o, n, ox_in(o, n, 1), ra, true));
+    value_id sb = to_float(o, n, ox_beside(o, n, ox_in(o, n, 4), rb, false));
+    value_id sy = to_float(o, n, ox_beside(o, n, ox_in(o, n, 6), ra, true));
+    value_id zy = ox_beside(o, n, ox_in(o, n, 7), ra, true);
     if (zy == 0 || sy == 0 || acc == 0) return false;
     enum dtype d = ox_type(o, zy)->dtype;
     value_id y = ox_bin(o, n, OP_MUL, ox_cast(o, n, acc, DT_F32),
@@ -147,18 +145,24 @@ static bool op_quantize(struct ox *o, const struct ox_node *n) {
     return ox_out(o, n, 0, ox_apply(o, n, OP_QUANTIZE, zero != 0 ? 3 : 2, in, &a));
 }
 
-/* y, scale and zero point of a whole tensor as u8, its range widened to hold 0. */
-static bool op_dynamic_quantize(struct ox *o, const struct ox_node *n) {
-    value_id x = ox_in(o, n, 0), zero = ox_num(o, n, DT_F32, 0), top = ox_num(o, n, DT_F32, 255);
+bool ox_quantize_whole(struct ox *o, const struct ox_node *n, value_id x, value_id *y,
+                       value_id *scale, value_id *z) {
+    value_id zero = ox_num(o, n, DT_F32, 0), top = ox_num(o, n, DT_F32, 255);
     value_id hi = ox_bin(o, n, OP_MAXIMUM, ox_reduce(o, n, OP_MAX, x, -1, NULL, false), zero);
     value_id lo = ox_bin(o, n, OP_MINIMUM, ox_reduce(o, n, OP_MIN, x, -1, NULL, false), zero);
-    value_id scale = ox_bin(o, n, OP_DIV, ox_bin(o, n, OP_SUB, hi, lo), top);
-    value_id z = ox_un(
-        o, n, OP_ROUND,
-        ox_tri(o, n, OP_CLAMP, ox_bin(o, n, OP_DIV, ox_un(o, n, OP_NEG, lo), scale), zero, top));
-    value_id y = ox_bin(o, n, OP_ADD, ox_un(o, n, OP_ROUND, ox_bin(o, n, OP_DIV, x, scale)), z);
-    return ox_out(o, n, 0, ox_cast(o, n, y, DT_U8)) && ox_out(o, n, 1, scale) &&
-           ox_out(o, n, 2, ox_cast(o, n, z, DT_U8));
+    *scale = ox_bin(o, n, OP_DIV, ox_bin(o, n, OP_SUB, hi, lo), top);
+    value_id at = ox_bin(o, n, OP_DIV, ox_un(o, n, OP_NEG, lo), *scale);
+    value_id middle = ox_un(o, n, OP_ROUND, ox_tri(o, n, OP_CLAMP, at, zero, top));
+    value_id steps = ox_un(o, n, OP_ROUND, ox_bin(o, n, OP_DIV, x, *scale));
+    *y = ox_cast(o, n, ox_bin(o, n, OP_ADD, steps, middle), DT_U8);
+    *z = ox_cast(o, n, middle, DT_U8);
+    return *y != 0 && *z != 0;
+}
+
+static bool op_dynamic_quantize(struct ox *o, const struct ox_node *n) {
+    value_id y, scale, zero;
+    if (!ox_quantize_whole(o, n, ox_in(o, n, 0), &y, &scale, &zero)) return false;
+    return ox_out(o, n, 0, y) && ox_out(o, n, 1, scale) && ox_out(o, n, 2, zero);
 }
 
 /* silu(alpha) gate times up: the two halves of the last dim, or of `axis` */

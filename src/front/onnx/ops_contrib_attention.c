@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT
+ * Attention of the domain com.microsoft: the operators of ONNX Runtime's documentation in terms of
+ * the parts that ONNX's own Attention and RotaryEmbedding are made of.
+ *
+ * A cache of keys and values is a tensor in and a longer one out. New rows are put where each
+ * batch's valid ones end (scatter_along); what lies behind is never seen.
+ */
+#include "front/onnx/parts.h"
+
+static struct sx_pool *pool(const struct ox *o) {
+    return o->g->sx;
+}
+
+/* ---- RotaryEmbedding ------------------------------------------------------------------------- */
+
+/* Rows of a table [positions, half] at position [B, S], as [B, S, 1, half]. */
+static value_id angles(struct ox *o, const struct ox_node *n, int table, value_id at) {
+    value_id t = ox_in(o, n, table);
+    return t == 0 || at == 0 ? 0 : ox_unsqueeze(o, n, ox_take(o, n, t, at, 0), 2);
+}
+
+/* x [B, S, H, D] by the tables at inputs `tables` and `tables` + 1. */
+static value_id rotated(struct ox *o, const struct ox_node *n, value_id x, int tables, value_id at,
+                        bool pairs) {
+    value_id cosine = angles(o, n, tables, at), sine = angles(o, n, tables + 1, at);
+    if (x == 0 || cosine == 0 || sine == 0) return 0;
+    enum dtype d = ox_type(o, x)->dtype;
+    sx rot = sx_mul(pool(o), ox_type(o, cosine)->dims[3], ox_const(o, 2));
+    return ox_rotate(o, n, x, ox_cast(o, n, cosine, d), ox_cast(o, n, sine, d), rot, pairs);
+}
+
+/* 0 .. S - 1 as [1, S]. */
+static value_id steps(struct ox *o, const struct ox_node *n, sx S) {
+    sx dims[] = {ox_const(o, 1), S};
+    return ox_iota(o, n, DT_I64, 2, dims, 1);
+}
+
+/* [B, S, hidden] as [B, S, heads, D], D of a number or a symbol. */
+static value_id with_heads(struct ox *o, const struct ox_node *n, value_id x, sx heads) {
+    if (x == 0) return 0;
+    struct value t = *ox_type(o, x);
+    if (t.rank != 3) return ox_fail(o, n, "operands must have 3 dims"), 0;
+    sx dims[] = {t.dims[0], t.dims[1], heads, sx_div(pool(o), t.dims[2], heads)};
+    return ox_reshape(o, n, x, 4, dims);
+}
+
+static bool op_rotary(struct ox *o, const struct ox_node *n) {
+    static const int perm[] = {0, 2, 1, 3};
+    value_id x = ox_in(o, n, 0), at = ox_cast(o, n, ox_in(o, n, 1), DT_I64),
+             cosine = ox_in(o, n, 2);
+    if (x == 0 || at == 0 || cosine == 0) return false;
+    struct value t = *ox_type(o, x), table = *ox_type(o, cosine);
+    int64_t number = ox_attr_i(n, "num_heads", 0);
+    if (t.rank != 3 && t.rank != 4) return ox_fail(o, n, "its input must have 3 or 4 dims");
+    if (ox_attr_i(n, "is_packed_batching", 0) != 0 || ox_attr_f(n, "scale", 1) != 1)
+        return ox_fail(o, n, "packed batches and a scale are not supported");
+    if (t.rank == 3 && number < 1 && ox_attr_i(n, "rotary_embedding_dim", 0) > 0)
+        return ox_fail(o, n, "num_heads is missing");
+    sx size = sx_mul(pool(o), table.dims[table.rank - 1], ox_const(o, 2));
+    if (t.rank == 3 && ox_sx_is(o, size, 0)) return ox_fail(o, n, "its tables are empty");
+    sx heads = t.rank == 3 && number < 1 ? sx_div(pool(o), t.dims[2], size)
+                                         : ox_const(o, number > 0 ? number : 1);
+    sx S = t.rank == 4 ? t.dims[2] : t.dims[1];
+    x = t.rank == 4 ? ox_permute(o, n, x, perm) : with_heads(o, n, x, heads);
+    if (ox_type(o, at)->rank == 1) at = ox_bin(o, n, OP_ADD, steps(o, n, S), at);
+    value_id y = rotated(o, n, x, 2, at, ox_attr_i(n, "interleaved", 0) != 0);
+    if (t.rank == 4) return ox_out(o, n, 0, ox_permute(o, n, y, perm));
+    return ox_out(o, n, 0, ox_reshape(o, n, y, 3, t.dims));
+}
+
+/* ---- MultiHeadAttention ---------------------------------------------------------------------- */
+
+/* Part i of a packed tensor [B, S, N, parts, D] as [B, N, S, D]. */
+static value_id packed_part(struct ox *o, const struct ox_node *n, value_id x, int i) {
+    static const int perm[] = {0, 2, 1, 3};
+    value_id v = ox_slice(o, n, x, 3, ox_const(o, i), ox_const(o, i + 1), 1);
+    return ox_permute(o, n, ox_squeeze(o, n, v, 3), perm);
+}
+
+/* x [B, N, S, D] plus its part of the bias, from `*at` on, which moves on. */
+static value_id with_bias(struct ox *o, const struct ox_node *n, value_id x, sx *at) {
+    if (x == 0 || !ox_has(n, 3)) return x;
+    struct value t = *ox_type(o, x);
+    sx end = sx_add(pool(o), *at, sx_mul(pool(o), t.dims[1], t.dims[3]));
+    sx dims[] = {t.dims[1], ox_const(o, 1), t.dims[3]};
+    value_id b = ox_reshape(o, n, ox_slice(o, n, ox_in(o, n, 3), 0, *at, end, 1), 3, dims);
+    *at = end;
+    return ox_bin(o, n, OP_ADD, x, b);
+}
+
+/* Operands with heads, [B, N, S, D] each, biases added. */
+static bool multi_operands(struct ox *o, const struct ox_node *n, sx N, struct ox_heads *h) {
+    value_id q = ox_in(o, n, 0), k = ox_has(n, 1) ? ox_in(o, n, 1) : 0;
+    if (q == 0 || (ox_has(n, 1) && k == 0)) return false;
+    sx at = ox_const(o, 0);
+    if (ox_type(o, q)->rank == 5) {
+        h->q = packed_part(o, n, q, 0);
+        h->k = packed_part(o, n, q, 1);
+        h->v = packed_part(o, n, q, 2);
+    } else if (k == 0) {
+        return ox_fail(o, n, "key is missing");
+    } else if (ox_type(o, k)->rank == 5) {
+        h->q = ox_split_heads(o, n, q, N);
+        h->k = packed_part(o, n, k, 0);
+        h->v = packed_part(o, n, k, 1);
+    } else {
+        h->q = ox_split_heads(o, n, q, N);
+        h->k = ox_split_heads(o, n, k, N);
+        h->v = ox_split_heads(o, n, ox_in(o, n, 2), N);
+    }
+    h->q = with_bias(o, n, h->q, &at);
+    h->k = with_bias(o, n, h->k, &at);
+    h->v = with_bias(o, n, h->v, &at);
+    return h->q != 0 && h->k != 0 && h->v != 0;
+}
+
+static value_id after(struct ox *o, const struct ox_node *n, int past, value_id x) {
+    if (!ox_has(n, past)) return x;
+    const value_id in[] = {ox_in(o, n, past), x};
+    return ox_concat(o, n, 2, in, 2);
+}
+
+/* The padding mask, lengths [B] or flags [B, L] or [B, S, L], as what is added to the scores. */
+static value_id padding_bias(struct ox *o, const struct ox_node *n, const struct ox_heads *h) {
+    value_id m = ox_in(o, n, 4), see;
+    if (m == 0) return 0;
+    struct value t = *ox_type(o, m);
+    if (t.rank == 1) {
+        sx dims[] = {ox_const(o, 1), h->L};
+        value_id j = ox_iota(o, n, DT_I64, 2, dims, 1);
+        if (t.dims[0] != h->B) return ox_fail(o, n, "cumulated lengths are not supported"), 0;
+        see = ox_bin(o, n, OP_LT, j, ox_unsqueeze(o, n, ox_cast(o, n, m, DT_I64), 1));
+        t.rank = 2;
+    } else {
+        see = ox_bin(o, n, OP_NE, m, ox_int(o, n, t.dtype, 0));
+    }
+    for (; t.rank < 5; t.rank++) /* the batch stays first, the keys last */
+        see = ox_unsqueeze(o, n, see, 1);
+    value_id hidden = ox_num(o, n, h->dtype, ox_attr_f(n, "mask_filter_value", -10000));
+    return ox_tri(o, n, OP_WHERE, see, ox_num(o, n, h->dtype, 0), hidden);
+}
+
+/* Key j may be seen at position `at` [.., 1] if j <= at, and j > at - window (0: all). */
+static value_id seen_by(struct ox *o, const struct ox_node *n, sx L, value_id at, int64_t window) {
+    value_id j = ox_iota(o, n, DT_I64, 1, &L, 0);
+    value_id see = ox_bin(o, n, OP_LE, j, at);
+    if (window <= 0) return see;
+    value_id first = ox_bin(o, n, OP_SUB, at, ox_int(o, n, DT_I64, window));
+    return ox_bin(o, n, OP_LOGICAL_AND, see, ox_bin(o, n, OP_GT, j, first));
+}
+
+static value_id plus_both(struct ox *o, const struct ox_node *n, value_id a, value_id b) {
+    return a == 0 ? b : b == 0 ? a : ox_bin(o, n, OP_ADD, a, b);
+}
+
+static bool op_multi_head(struct ox *o, const struct ox_node *n) {
+    struct ox_heads h = {.flat = true, .past = ox_const(o, 0)};
+    struct ox_attend a = {.softcap = 0};
+    int64_t number = ox_attr_i(n, "num_heads", 0);
+    if (number < 1) return ox_fail(o, n, "num_heads is %lld", (long long)number);
+    if (ox_has(n, 8) || ox_has(n, 9)) return ox_fail(o, n, "a cache in place is not supported");
+    if (!multi_operands(o, n, ox_const(o, number), &h)) return false;
+    h.k = after(o, n, 6, h.k);
+    h.v = after(o, n, 7, h.v);
+    if (h.k == 0 || h.v == 0) return false;
+    if (ox_has(n, 6)) h.past = ox_type(o, ox_in(o, n, 6))->dims[2];
+    if (!ox_out(o, n, 1, h.k) || !ox_out(o, n, 2, h.v)) return false;
+    if (!ox_group_heads(o, n, &h)) return false;
+    if (ox_attr_i(n, "unidirectional", 0) != 0) {
+        value_id at = ox_bin(o, n, OP_ADD, ox_iota(o, n, DT_I64, 1, &h.S, 0),
+                             ox_sx_value(o, n, DT_I64, h.past));
+        a.see = seen_by(o, n, h.L, ox_unsqueeze(o, n, at, 1), 0);
+        if (a.see == 0) return false;
+    }
+    value_id padding = ox_has(n, 4) ? padding_bias(o, n, &h) : 0;
+    value_id bias = ox_has(n, 5) ? ox_mask_heads(o, n, &h, ox_in(o, n, 5)) : 0;
+    if ((ox_has(n, 4) && padding == 0) || (ox_has(n, 5) && bias == 0)) return false;
+    a.bias = plus_both(o, n, padding, bias);
+    a.root = ox_root_scale(o, n, h.q);
+    a.soft = h.dtype == DT_F64 ? DT_F64 : DT_F32;
+    if (a.root == 0) return false;
+    value_id y = ox_attend(o, n, &h, &a);
+    if (ox_wants(n, 3) && !ox_out(o, n, 3, ox_join_heads(o, n, &h, a.steps[2]))) return false;
+    return ox_give_heads(o, n, &h, y);
+}
+
+/* ---- GroupQueryAttention --------------------------------------------------------------------- */
+
+struct cached {
+    sx B, S, P, T;   /* T: length of the cache that comes out */
+    value_id before; /* valid rows of each batch's cache [B, 1] */
+    value_id at;     /* positions of the new rows [B, S] */
+    int64_t window;
+};
+
+/* The longer of two lengths. */
+static bool longest(struct ox *o, const struct ox_node *n, sx a, sx b, sx *out) {
+    if (!sx_proves_le(pool(o), a, b) && !sx_proves_le(pool(o), b, a))
+        return ox_fail(o, n, "which of the cache and total_sequence_length is longer is unknown");
+    *out = sx_proves_le(pool(o), a, b) ? b : a;
+    return true;
+}
+
+static bool read_cache(struct ox *o, const struct ox_node *n, const struct value *q,
+                       struct cached *c) {
+    sx total;
+    *c = (struct cached){.B = q->dims[0], .S = q->dims[1], .P = ox_const(o, 0)};
+    c->window = ox_attr_i(n, "local_window_size", -1);
+    if (ox_in_ints(o, n, 6, &total, 1) != 1) return false;
+    if (ox_has(n, 3)) {
+        value_id past = ox_in(o, n, 3);
+        if (past == 0) return false;
+        if (ox_type(o, past)->rank != 4) return ox_fail(o, n, "past_key must have 4 dims");
+        c->P = ox_type(o, past)->dims[2];
+    }
+    if (!longest(o, n, c->P, total, &c->T)) return false;
+    value_id last = ox_cast(o, n, ox_in(o, n, 5), DT_I64), one = ox_int(o, n, DT_I64, 1);
+    sx dims[] = {c->B, ox_const(o, 1)};
+    value_id S = ox_sx_value(o, n, DT_I64, c->S), zero = ox_int(o, n, DT_I64, 0);
+    value_id before = ox_bin(o, n, OP_SUB, ox_bin(o, n, OP_ADD, last, one), S);
+    c->before = ox_reshape(o, n, ox_bin(o, n, OP_MAXIMUM, before, zero), 2, dims);
+    c->at = ox_bin(o, n, OP_ADD, steps(o, n, c->S), c->before);
+    return c->at != 0;
+}
+
+/* The cache at input `past` with rows x [B, G, S, D] put behind its valid ones. */
+static value_id extended(struct ox *o, const struct ox_node *n, const struct cached *c, int past,
+                         value_id x) {
+    if (x == 0 || (ox_sx_is(o, c->P, 0) && c->T == c->S)) return x;
+    struct value t = *ox_type(o, x);
+    sx zero = ox_const(o, 0), whole[] = {t.dims[0], t.dims[1], c->T, t.dims[3]};
+    value_id base;
+    if (ox_sx_is(o, c->P, 0)) {
+        base = ox_expand(o, n, ox_num(o, n, t.dtype, 0), 4, whole);
+    } else {
+        struct attrs pad = attrs_default(OP_PAD);
+        value_id old = ox_in(o, n, past);
+        pad.n_list = pad.n_list2 = 4;
+        for (int i = 0; i < 4; i++)
+            pad.list[i] = pad.list2[i] = zero;
+        pad.list2[2] = sx_sub(pool(o), c->T, c->P);
+        base = c->T == c->P ? old : ox_apply(o, n, OP_PAD, 1, &old, &pad);
+    }
+    sx four[] = {c->B, ox_const(o, 1), c->S, ox_const(o, 1)};
+    value_id index = ox_expand(o, n, ox_reshape(o, n, c->at, 4, four), 4, t.dims);
+    struct attrs a = attrs_default(OP_SCATTER_ALONG);
+    a.axis = 2;
+    a.has_axis = true;
+    const value_id in[] = {base, index, x};
+    return ox_apply(o, n, OP_SCATTER_ALONG, 3, in, &a);
+}
+
+/* q, k and v as [B, S, heads, D]: three tensors, or one with all heads side by side. */
+static bool grouped_operands(struct ox *o, const struct ox_node *n, int64_t H, int64_t G,
+                             value_id out[3]) {
+    value_id q = ox_in(o, n, 0);
+    if (q == 0) return false;
+    if (ox_has(n, 1)) {
+        out[0] = with_heads(o, n, q, ox_const(o, H));
+        out[1] = with_heads(o, n, ox_in(o, n, 1), ox_const(o, G));
+        out[2] = with_heads(o, n, ox_in(o, n, 2), ox_const(o, G));
+        return out[0] != 0 && out[1] != 0 && out[2] != 0;
+    }
+    value_id all = with_heads(o, n, q, ox_const(o, H + 2 * G));
+    const int64_t edge[] = {0, H, H + G, H + 2 * G};
+    for (int i = 0; i < 3; i++) {
+        out[i] = ox_slice(o, n, all, 2, ox_const(o, edge[i]), ox_const(o, edge[i + 1]), 1);
+        if (out[i] == 0) return false;
+    }
+    return true;
+}
+
+static bool grouped_heads(struct ox *o, const struct ox_node *n, int64_t H, int64_t G,
+                          struct cached *c, struct ox_heads *h) {
+    static const int perm[] = {0, 2, 1, 3};
+    value_id v[3];
+    if (!grouped_operands(o, n, H, G, v) || !read_cache(o, n, ox_type(o, v[0]), c)) return false;
+    if (ox_attr_i(n, "do_rotary", 0) != 0) {
+        bool pairs = ox_attr_i(n, "rotary_interleaved", 0) != 0;
+        value_id at = ox_has(n, 9) ? ox_cast(o, n, ox_in(o, n, 9), DT_I64) : c->at;
+        for (int i = 0; i < 2; i++)
+            v[i] = rotated(o, n, v[i], 7, at, pairs);
+    }
+    for (int i = 0; i < 3; i++)
+        v[i] = ox_permute(o, n, v[i], perm);
+    h->q = v[0];
+    h->k = extended(o, n, c, 3, v[1]);
+    h->v = extended(o, n, c, 4, v[2]);
+    if (h->q == 0 || h->k == 0 || h->v == 0) return false;
+    return ox_out(o, n, 1, h->k) && ox_out(o, n, 2, h->v) && ox_group_heads(o, n, h);
+}
+
+/* head_sink [H], or 0 for all heads with smooth_softmax. */
+static value_id sink_of(struct ox *o, const struct ox_node *n, const struct ox_heads *h) {
+    sx one = ox_const(o, 1), dims[] = {h->G, h->R, one, one};
+    if (ox_has(n, 11)) return ox_reshape(o, n, ox_in(o, n, 11), 4, dims);
+    return ox_attr_i(n, "smooth_softmax", 0) > 0
+               ? ox_expand(o, n, ox_num(o, n, h->dtype, 0), 4, dims)
+               : 0;
+}
+
+static bool op_group_query(struct ox *o, const struct ox_node *n) {
+    struct ox_heads h = {.flat = true};
+    struct cached c;
+    struct ox_attend a = {.softcap = ox_attr_f(n, "softcap", 0)};
+    int64_t H = ox_attr_i(n, "num_heads", 0), G = ox_attr_i(n, "kv_num_heads", 0);
+    if (H < 1 || G < 1 || H > 1 << 20 || H % G != 0)
+        return ox_fail(o, n, "num_heads is %lld, kv_num_heads %lld", (long long)H, (long long)G);
+    if (!ox_attr_is(n, "k_quant_type", "NONE", "NONE") ||
+        !ox_attr_is(n, "v_quant_type", "NONE", "NONE"))
+        return ox_fail(o, n, "a quantized cache is not supported");
+    if (!grouped_heads(o, n, H, G, &c, &h)) return false;
+    sx one = ox_const(o, 1), dims[] = {c.B, one, one, c.S, one};
+    a.see = seen_by(o, n, h.L, ox_reshape(o, n, c.at, 5, dims), c.window);
+    a.bias = ox_has(n, 10) ? ox_mask_heads(o, n, &h, ox_in(o, n, 10)) : 0;
+    a.sink = sink_of(o, n, &h);
+    a.root = ox_root_scale(o, n, h.q);
+    a.soft = h.dtype == DT_F64 ? DT_F64 : DT_F32;
+    if (a.see == 0 || a.root == 0 || (ox_has(n, 10) && a.bias == 0)) return false;
+    return ox_give_heads(o, n, &h, ox_attend(o, n, &h, &a));
+}
+
+const struct ox_op ox_contrib_attention[] = {
+    {"com.microsoft", "RotaryEmbedding", 1, op_rotary},
+    {"com.microsoft", "MultiHeadAttention", 1, op_multi_head},
+    {"com.microsoft", "GroupQueryAttention", 1, op_group_query},
+    {0},
+};
