@@ -155,7 +155,7 @@ struct proem_compile_options {
     bool assume_bandwidth;
     bool strict;      /* PROEM_UNSUPPORTED instead of any fallback (docs/fusion.md) */
     const char *arch; /* NULL: this machine; "avx2", "avx512", "generic", "neon"; "sm_80",
-                         "sm_90a", "sm_100a" */
+                         "sm_90", "sm_90a", "sm_100a" */
     /* Sizes that the plan may count on for its estimates; the program runs with any. */
     const char *const *dim_names;
     const int64_t *dim_values;

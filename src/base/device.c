@@ -54,6 +54,7 @@ struct named_gpu {
 /* Clocks are those that the data sheets' peaks imply, as the driver reports them. */
 static const struct named_gpu named_gpus[] = {
     {"sm_80", 80, 108, 164 * KIB, 163 * KIB, 40 * MIB, 1.41e9, 2.039e12},
+    {"sm_90", 90, 132, 228 * KIB, 227 * KIB, 60 * MIB, 1.98e9, 4.814304e12},
     {"sm_90a", 90, 132, 228 * KIB, 227 * KIB, 60 * MIB, 1.98e9, 4.814304e12},
     {"sm_100a", 100, 148, 228 * KIB, 227 * KIB, 126 * MIB, 1.965e9, 8.0e12},
 };
@@ -137,7 +138,10 @@ static bool gpu_by_name(const char *name, size_t n, struct device_desc *out) {
                                             .l2 = t->l2,
                                             .hz = t->hz,
                                             .bandwidth = t->bandwidth}};
-        return device_derive_gpu(out);
+        if (!device_derive_gpu(out)) return false;
+        out->gpu.specific = name[n - 1] == 'a';
+        name_gpu(out);
+        return true;
     }
     return false;
 }

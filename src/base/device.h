@@ -81,7 +81,7 @@ struct device_desc {
 };
 
 /* "generic", "avx2", "avx512", "avx512fp16", "neon": a typical machine of that kind; "sm_80",
- * "sm_90a", "sm_100a": an NVIDIA A100, H200, B200. */
+ * "sm_90a", "sm_100a": an NVIDIA A100, H200, B200; "sm_90": an H200 without what it alone has. */
 bool device_by_name(const char *name, size_t n, struct device_desc *out);
 /* The i-th name of a CPU, of a GPU, that device_by_name knows; NULL past the last. */
 const char *device_name_at(int i);

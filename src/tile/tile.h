@@ -25,7 +25,8 @@ struct tile_problem {
 enum tile_form {
     TILE_SIMT,  /* no tensor cores: every dtype, every prologue */
     TILE_WGMMA, /* Hopper's tensor cores, many rows */
-    TILE_FEW    /* tensor cores, few rows */
+    TILE_FEW,   /* tensor cores, few rows */
+    TILE_MMA    /* any tensor cores since sm_80 */
 };
 
 /* How a GPU's template is cut. */

@@ -4,6 +4,7 @@
  * product has one K order.
  */
 #include "tile/tile.h"
+#include "tile/tile_cuda_mma.h"
 
 /* min(peak time, traffic time), coarse but monotone. */
 static double model(const struct tile_problem *p, const struct tile *t,
@@ -41,6 +42,11 @@ struct tile tile_matmul_cuda(const struct tile_problem *p, const struct device_d
                                     .c_lanes = 8,
                                     .pack_lanes = 2};
         t.order = "tensor cores, 16 at a time";
+        t.seconds = model(p, &t, d);
+        return t;
+    }
+    if (!d->gpu.specific && d->gpu.cc >= 90 && tile_cuda_mma(p, d, &t.cuda)) {
+        t.order = p->acc == DT_I32 ? "exact" : "tensor cores, 16 at a time";
         t.seconds = model(p, &t, d);
         return t;
     }

@@ -91,8 +91,8 @@ $ PROEM_CUDA=/nonexistent/libcuda.so.1 proem bench small.proem --device cuda --a
 2> proem: no CUDA device: the driver's library cannot be opened; looked for /nonexistent/libcuda.so.1
 ? 4
 $ proem explain small.proem --device cuda --arch sm_70
-2> proem: --arch: arch 'sm_70' is no GPU that is known; expected sm_80, sm_90a or sm_100a
+2> proem: --arch: arch 'sm_70' is no GPU that is known; expected sm_80, sm_90, sm_90a or sm_100a
 ? 2
 $ proem explain small.proem --device cuda --arch avx2
-2> proem: --arch: arch 'avx2' is no GPU that is known; expected sm_80, sm_90a or sm_100a
+2> proem: --arch: arch 'avx2' is no GPU that is known; expected sm_80, sm_90, sm_90a or sm_100a
 ? 2

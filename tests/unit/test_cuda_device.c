@@ -37,9 +37,9 @@ static void test_names(void **state) {
         str_free(&ta);
         str_free(&tb);
     }
-    assert_int_equal(n, 3);
+    assert_int_equal(n, 4);
     struct device_desc d;
-    assert_false(device_by_name("sm_90", 5, &d));
+    assert_false(device_by_name("sm_9", 4, &d));
     assert_false(device_by_name("sm_100", 6, &d));
 }
 
@@ -63,6 +63,10 @@ static void test_can_run(void **state) {
     assert_string_equal(missing, "sm_80");
     assert_false(device_can_run(&cpu, &h200, &missing));
     assert_string_equal(missing, "cuda");
+    struct device_desc portable = named("sm_90");
+    assert_true(device_can_run(&h200, &portable, &missing));
+    assert_false(device_can_run(&portable, &a100, &missing));
+    assert_true(h200.gpu.specific && !portable.gpu.specific);
     struct device_desc newer = a100;
     newer.gpu.cc = 86;
     assert_true(device_derive_gpu(&newer));

@@ -29,7 +29,7 @@ _proem() {
     fi
     case $prev in
     --device) _proem_words "cpu cuda ref" ;;
-    --arch) _proem_words "generic avx2 avx512 avx512fp16 neon sm_80 sm_90a sm_100a" ;;
+    --arch) _proem_words "generic avx2 avx512 avx512fp16 neon sm_80 sm_90 sm_90a sm_100a" ;;
     --precision) _proem_words "boundary eager native" ;;
     --fuse) _proem_words "model always never" ;;
     --assume) _proem_words "bandwidth" ;;

@@ -174,6 +174,7 @@ const char *cuda_template(const struct tile *t) {
     case TILE_SIMT: break;
     case TILE_WGMMA: return "matmul_wgmma.cu";
     case TILE_FEW: return "matmul_few.cu";
+    case TILE_MMA: return "matmul_mma.cu";
     }
     return "matmul_simt.cu";
 }

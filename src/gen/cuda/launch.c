@@ -94,6 +94,7 @@ static void add_matmul(struct list *l, struct gen_cuda *out) {
     switch (t->form) {
     case TILE_WGMMA: add_wgmma(l); return;
     case TILE_FEW: add_few(l, out); return;
+    case TILE_MMA:
     case TILE_SIMT: break;
     }
     sx blocks = sx_mul(e->sp, tasks(e, k->M, t->rows), tasks(e, k->N, t->cols));

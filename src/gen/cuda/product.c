@@ -207,5 +207,9 @@ void product_constants(struct emit *e) {
     case TILE_SIMT: break;
     case TILE_WGMMA: wgmma_constants(e); break;
     case TILE_FEW: few_constants(e); break;
+    case TILE_MMA:
+        define(e, "ROWS", "", e->k->tile.cuda.rows);
+        define(e, "COLS", "", e->k->tile.cuda.cols);
+        break;
     }
 }

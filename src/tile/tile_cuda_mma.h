@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ * When a product takes the portable template for tensor cores
+ * (gen/cuda/templates/matmul_mma.cu), and how it is cut.
+ */
+#ifndef PROEM_TILE_CUDA_MMA_H
+#define PROEM_TILE_CUDA_MMA_H
+
+#include "tile/tile.h"
+
+/* False: the template cannot take the product. By dtypes and device alone, so that a product has one
+ * K order; sizes decide the tile, which does not change it. */
+bool tile_cuda_mma(const struct tile_problem *p, const struct device_desc *d,
+                   struct tile_cuda *out);
+
+#endif
