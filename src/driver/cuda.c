@@ -30,9 +30,9 @@ enum proem_status cuda_target(proem_context *c, const char *arch, bool runs,
     struct device_desc want, have;
     TRY(context_cuda(c, &cuda, e));
     if (arch != NULL && (!device_by_name(arch, strlen(arch), &want) || want.kind != DEVICE_CUDA))
-        return err_set(e, PROEM_INVALID,
-                       "arch '%s' is no GPU that is known; expected sm_80, sm_90, sm_90a or sm_100a",
-                       arch);
+        return err_set(
+            e, PROEM_INVALID,
+            "arch '%s' is no GPU that is known; expected sm_80, sm_90, sm_90a or sm_100a", arch);
     if (arch != NULL && !runs) {
         *out = want;
         return PROEM_OK;
