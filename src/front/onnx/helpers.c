@@ -113,8 +113,9 @@ static value_id tensor_value(struct ox *o, struct ox_value *v) {
     const char *key = o->m->tensors.at[v->tensor - 1].key;
     const char *source = arena_printf(o->arena, "%s:%s", o->o->source, key);
     const char *name = ox_free_name(o, key);
-    if (strpbrk(key, "\n\r") != NULL) {
-        err_set(o->err, PROEM_INVALID, "%s: the name of a tensor has several lines", o->m->name);
+    if (!name_is_writable(key)) {
+        err_set(o->err, PROEM_INVALID, "%s: the name of a tensor is no text of one line",
+                o->m->name);
         return 0;
     }
     if (source == NULL || name == NULL) return 0;

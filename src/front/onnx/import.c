@@ -115,6 +115,11 @@ static const Onnx__FunctionProto *find_function(const struct ox *o, const Onnx__
     return NULL;
 }
 
+/* A name that the graph's text can have. */
+static bool is_name(const char *s) {
+    return s != NULL && name_is_writable(s);
+}
+
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
 /* An operator that proem lacks: all of them are collected for one message. */
@@ -228,11 +233,6 @@ static bool prepare(struct ox *o, struct ox_scope *s, const Onnx__NodeProto *p, 
     return true;
 }
 
-/* Names of the graph's text have one line. */
-static bool is_name(const char *s) {
-    return s != NULL && s[0] != '\0' && strpbrk(s, "\n\r") == NULL;
-}
-
 /* Names the value that an output is, if it has none yet and the name is free. */
 static bool name_output(struct ox *o, const struct ox_scope *s, const char *name, int value) {
     value_id v = o->values.at[value].v;
@@ -271,7 +271,7 @@ static sx input_dim(struct ox *o, const char *input, size_t axis,
     if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && d->dim_value >= 0)
         return sx_const(o->g->sx, d->dim_value);
     if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
-        d->dim_param[0] != '\0')
+        is_name(d->dim_param))
         return sx_sym(o->g->sx, d->dim_param);
     char *name = arena_printf(o->arena, "%s_%zu", input, axis);
     return name != NULL ? sx_sym(o->g->sx, name) : 0;
@@ -303,7 +303,7 @@ static bool input_dims(struct ox *o, const Onnx__ValueInfoProto *in, const struc
 }
 
 static bool add_input(struct ox *o, struct ox_scope *s, const Onnx__ValueInfoProto *in) {
-    if (!is_name(in->name)) return bad_input(o, "", "its name is empty or has several lines");
+    if (!is_name(in->name)) return bad_input(o, "", "its name is empty, or no text of one line");
     if (ox_find(s, in->name) >= 0) return true; /* an initializer is its default: that is taken */
     struct ox_value v = {0};
     if (o->probing) return ox_bind(o, s, in->name, ox_new_value(o, v)) || no_memory(o);
@@ -415,7 +415,7 @@ enum proem_status onnx_import(struct arena *a, const struct onnx_model *m,
     struct sx_pool *sp = sx_pool_new(a);
     const char *name = text_of(m->proto->graph->name);
     struct ox o = {.arena = a, .err = e, .m = m, .o = options};
-    if (sp != NULL) o.g = graph_new(a, sp, name[0] != '\0' ? name : "main");
+    if (sp != NULL) o.g = graph_new(a, sp, is_name(name) ? name : "main");
     if (o.g == NULL) return err_nomem(e);
     if (!walk(&o)) {
         if (!arena_ok(a)) return err_nomem(e);
