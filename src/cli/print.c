@@ -8,8 +8,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* Names from files may hold anything; an error is one line and gives no orders to a terminal. */
+static void make_plain(char *text) {
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text < ' ' || *text == 0x7f) *text = '?';
+    }
+}
+
 int print_error(const char *file, const struct err *e) {
-    const char *text = e->text[0] != '\0' ? e->text : status_text(e->status);
+    struct err plain = *e;
+    make_plain(plain.text);
+    const char *text = plain.text[0] != '\0' ? plain.text : status_text(e->status);
     if (e->line > 0 && file != NULL)
         fprintf(stderr, "%s:%d:%d: error: %s\n", file, e->line, e->col, text);
     else

@@ -274,12 +274,12 @@ static enum proem_status judge(struct rt *rt, const struct rt_job *job, const st
     case RT_EXITED: break;
     }
     if (c->code != 0 && disk_is_full(c->output)) {
-        return err_set(e, PROEM_IO, "no room in '%s' to compile unit '%s': %.*s", job->dir, name,
-                       len, line);
+        return err_set(e, PROEM_COMPILE, "no room in '%s' to compile unit '%s': %.*s", job->dir,
+                       name, len, line);
     }
     if (c->code != 0) {
-        return err_set(e, PROEM_COMPILE, "the C compiler '%s' failed (exit %d) on unit '%s': %.*s",
-                       cc, c->code, name, len, len > 0 ? line : "it says nothing");
+        return err_set(e, PROEM_COMPILE, "the C compiler '%s' failed (exit %d) on unit '%s'%s%.*s",
+                       cc, c->code, name, len > 0 ? ": " : " and says nothing", len, line);
     }
     if (stat(so, &st) != 0 || st.st_size == 0) {
         return err_set(e, PROEM_COMPILE, "the C compiler '%s' wrote no output for unit '%s'", cc,

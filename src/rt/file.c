@@ -45,10 +45,16 @@ bool rt_read_all(int fd, struct str *out) {
     }
 }
 
+/* What the machine lacks is not the user's mistake. */
+static enum proem_status status_of(int number) {
+    return number == ENOSPC || number == EDQUOT ? PROEM_COMPILE : PROEM_IO;
+}
+
 static enum proem_status failed(struct err *e, const char *what, const char *file, int number) {
     char text[128];
     if (number == ENOMEM) return err_nomem(e);
-    return err_set(e, PROEM_IO, "cannot %s '%s': %s", what, file, rt_errno_text(number, text));
+    return err_set(e, status_of(number), "cannot %s '%s': %s", what, file,
+                   rt_errno_text(number, text));
 }
 
 enum proem_status rt_read_file(const char *file, struct str *out, struct err *e) {
@@ -79,8 +85,8 @@ enum proem_status rt_make_work_dir(const char *parent, struct str *dir, struct e
     if (mkdtemp(dir->at) != NULL) return PROEM_OK; /* mode 0700 */
     char text[128];
     int why = errno;
-    return err_set(e, PROEM_IO, "cannot make a directory for temporary files in '%s': %s", parent,
-                   rt_errno_text(why, text));
+    return err_set(e, status_of(why), "cannot make a directory for temporary files in '%s': %s",
+                   parent, rt_errno_text(why, text));
 }
 
 void rt_remove_work_dir(const char *dir) {

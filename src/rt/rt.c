@@ -352,7 +352,7 @@ static enum proem_status compile_rest(struct load *l, int n, const int *index, s
     struct rt_held held;
     rt_signals_hold(&held, rt->hold_signals);
     enum proem_status s = rt_make_work_dir(str_text(&rt->tmp_dir), &dir, &first);
-    if (s == PROEM_IO && rt->cache.ready) {
+    if (s != PROEM_OK && s != PROEM_NOMEM && rt->cache.ready) {
         struct err second;
         err_clear(&second);
         s = rt_make_work_dir(str_text(&rt->cache.dir), &dir, &second);

@@ -90,3 +90,7 @@ $ proem run id.proem --in x=zeros --out out0=dir.npy
 $ ln -s /dev/full full.npy; proem run id.proem --in x=zeros --out out0=full.npy
 2> proem: full.npy: cannot write: No space left on device
 ? 2
+# What a file says is quoted on one line, without control characters.
+$ printf '\223NUMPY\1\0\46\0{\47a\33[31m\177\47: \47<f4\47, \47shape\47: (1,)     }\n' > keys.npy; proem run id.proem --in x=keys.npy
+2> proem: keys.npy: bad .npy header: key 'a?[31m?' is unknown; expected descr, fortran_order and shape, once each
+? 2

@@ -479,11 +479,12 @@ static void test_full_temporary(void **state) {
     proem_context *c = context_with(NULL);
     assert_int_equal(unsetenv("TMPDIR"), 0);
     enum proem_status s = compile_linear(c);
-    assert_true(s == PROEM_IO || s == PROEM_COMPILE);
+    assert_int_equal(s,
+                     PROEM_COMPILE); /* the machine lacks room: nothing is wrong with the graph */
     has(proem_error_text(c, NULL, NULL), dir);
     proem_error_clear(c);
     s = compile_linear(c);
-    assert_true(s == PROEM_IO || s == PROEM_COMPILE);
+    assert_int_equal(s, PROEM_COMPILE);
     proem_context_destroy(c);
     unmount(dir);
 }

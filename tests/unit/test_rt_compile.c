@@ -226,12 +226,12 @@ static void broken_compilers(void **state) {
         enum proem_status status;
         const char *part;
     } cases[] = {
-        {"exit 3\n", PROEM_COMPILE, "exit 3"},
+        {"exit 3\n", PROEM_COMPILE, "(exit 3) on unit 'store' and says nothing"},
         {"echo; echo the disk is on fire; exit 1\n", PROEM_COMPILE, "the disk is on fire"},
         {"echo warning; echo k.c:3: error: this one; exit 1\n", PROEM_COMPILE, "k.c:3: error"},
         {"exit 0\n", PROEM_COMPILE, "no output"},
         {"kill -SEGV $$\n", PROEM_COMPILE, "signal 11"},
-        {"echo 'ld: error: No space left on device'; exit 1\n", PROEM_IO, "No space left"},
+        {"echo 'ld: error: No space left on device'; exit 1\n", PROEM_COMPILE, "No space left"},
         {"yes error | head -c 3000000; exit 1\n", PROEM_COMPILE, "exit 1"},
         {"while [ $# -gt 1 ]; do [ \"$1\" = -o ] && echo junk > \"$2\"; shift; done\n",
          PROEM_COMPILE, "cannot load"},
