@@ -390,11 +390,14 @@ static enum proem_status check_condition(const struct graph *g, const struct dim
     struct texts t = texts_begin(g);
     dim_print(g, c->a, &t.a);
     dim_print(g, c->b, &t.b);
-    return texts_end(
-        &t, err_set_at(e, PROEM_INVALID, c->line, c->col, "%s, %lld, %s %s, %lld", str_text(&t.a),
-                       (long long)x,
-                       c->kind == DIM_DIVIDES ? "is not divisible by" : "may not be larger than",
-                       str_text(&t.b), (long long)y));
+    const char *what = c->kind == DIM_DIVIDES ? "is not divisible by" : "may not be larger than";
+    enum proem_status status =
+        sx_kind(g->sx, c->b) == SX_CONST
+            ? err_set_at(e, PROEM_INVALID, c->line, c->col, "%s, %lld, %s %lld", str_text(&t.a),
+                         (long long)x, what, (long long)y)
+            : err_set_at(e, PROEM_INVALID, c->line, c->col, "%s, %lld, %s %s, %lld", str_text(&t.a),
+                         (long long)x, what, str_text(&t.b), (long long)y);
+    return texts_end(&t, status);
 }
 
 /* Every size that an operator uses has a value. */

@@ -21,6 +21,7 @@ struct lexer {
     struct err *e;
     int depth;
     char open[MAX_NEST];
+    int open_line[MAX_NEST];
 };
 
 static int column(const struct lexer *l, const unsigned char *p) {
@@ -192,12 +193,17 @@ static enum proem_status bracket(struct lexer *l, char c) {
                               "brackets are nested more than %d deep; bind parts of the expression "
                               "to names",
                               MAX_NEST);
+        l->open_line[l->depth] = l->line;
         l->open[l->depth++] = c;
         return PROEM_OK;
     }
     char want = c == ')' ? '(' : c == ']' ? '[' : '{';
-    if (l->depth == 0 || l->open[l->depth - 1] != want)
+    if (l->depth == 0 || (l->open[l->depth - 1] == '{' && want != '{'))
         return err_set_at(l->e, PROEM_INVALID, l->line, col, "`%c` without its `%c`", c, want);
+    if (l->open[l->depth - 1] != want)
+        return err_set_at(l->e, PROEM_INVALID, l->line, col,
+                          "`%c` without its `%c`: the `%c` of line %d is still open", c, want,
+                          l->open[l->depth - 1], l->open_line[l->depth - 1]);
     l->depth--;
     return PROEM_OK;
 }

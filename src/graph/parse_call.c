@@ -137,6 +137,19 @@ static enum proem_status parse_par(struct parser *p, struct call *c, const struc
     return PROEM_INTERNAL;
 }
 
+static enum proem_status no_parameter(struct parser *p, const struct call *c,
+                                      const struct token *t) {
+    const char *names = "";
+    for (int i = 0; i < c->n_pars; i++) {
+        const struct par *par = &c->pars[i];
+        if ((par->flags & PARF_INTERNAL) != 0 && !p->internal) continue;
+        names = arena_printf(p->a, "%s%s%s", names, names[0] != '\0' ? ", " : "", par->name);
+        if (names == NULL) return parser_nomem(p);
+    }
+    return fail_at(p, t, "%s has no parameter `%s`; it has %s", op_text_name(c->op), t->text,
+                   names);
+}
+
 static enum proem_status named_argument(struct parser *p, struct call *c) {
     const struct token *t = peek(p);
     p->pos += 2;
@@ -152,7 +165,7 @@ static enum proem_status named_argument(struct parser *p, struct call *c) {
         c->seen[i] = true;
         return parse_par(p, c, par);
     }
-    return fail_at(p, t, "%s has no parameter `%s`", op_text_name(c->op), t->text);
+    return no_parameter(p, c, t);
 }
 
 static enum proem_status too_many(struct parser *p, const struct call *c) {

@@ -212,7 +212,7 @@ static void conditions(void **state) {
     OK(dims_bind_name(f.g, &f.b, "M", 0, &f.err));
     assert_int_equal(dims_check(f.g, &f.b, &f.err), PROEM_INVALID);
     assert_int_equal(f.err.line, 7);
-    refused(&f, PROEM_INVALID, "K, 11, is not divisible by 2, 2");
+    refused(&f, PROEM_INVALID, "K, 11, is not divisible by 2");
     bind(&f);
     OK(dims_bind_name(f.g, &f.b, "K", 10, &f.err));
     OK(dims_bind_name(f.g, &f.b, "M", 11, &f.err));
