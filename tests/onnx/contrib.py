@@ -286,6 +286,36 @@ def grouped_query(c):
     c.outputs = ["y", "key", "value"]
 
 
+def experts(c, packed):
+    tokens, size, count = c.size(1, 9), 16 * c.size(1, 4), c.size(1, 6)
+    inter, kind = 16 * c.size(1, 4), c.pick("relu", "gelu", "silu", "identity", "swiglu")
+    # blocks of 8 bits are left out: there ONNX Runtime rounds activations to 8 bits, too
+    bits, block = c.pick((8, 0), (4, 0), (4, 16), (4, 32))
+    twice = 2 if kind == "swiglu" else 1
+    c.add(c.normal(*([1, tokens, size] if c.chance() else [tokens, size])))
+    c.add(c.normal(tokens, count, scale=2))
+    bias = c.chance()
+    shapes = [(twice * inter, size), (size, inter)]
+    for rows, cols in shapes:
+        if packed:
+            c.add(c.r.integers(0, 256, (count, rows, cols * bits // 8)).astype(np.uint8), fixed=True)
+            blocks = [-(-cols // block)] if block else []
+            c.add(np.abs(c.normal(count, rows, *blocks, scale=0.02)) + F32(0.01), fixed=True)
+        else:
+            c.add(c.normal(count, rows, cols, scale=0.2), fixed=True)
+        c.add(c.normal(count, rows) if bias else None, fixed=True)
+    c.attributes.update(activation_type=kind, k=c.size(1, min(count, 3)),
+                        normalize_routing_weights=int(c.chance()))
+    if packed:
+        c.attributes["expert_weight_bits"] = bits
+        if block:
+            c.attributes["block_size"] = block
+    if kind == "swiglu":
+        c.attributes["swiglu_fusion"] = c.pick(1, 2)
+        if c.chance():
+            c.attributes.update(activation_alpha=1.702, activation_beta=1.0, swiglu_limit=1.5)
+
+
 OPERATORS = {
     "Gelu": lambda c: activation(c, "no"),
     "BiasGelu": lambda c: activation(c, "always"),
@@ -302,6 +332,8 @@ OPERATORS = {
     "RotaryEmbedding": rotary,
     "MultiHeadAttention": multi_head,
     "GroupQueryAttention": grouped_query,
+    "MoE": lambda c: experts(c, False),
+    "QMoE": lambda c: experts(c, True),
 }
 
 

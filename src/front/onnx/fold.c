@@ -128,6 +128,7 @@ static bool joint(const struct ints *a, const struct ints *b, struct ints *out) 
         if (da != db && da != 1 && db != 1) return false;
         out->dims[i] = da == 1 ? db : da;
         out->n *= out->dims[i];
+        if (out->n > OX_MAX_INTS) return false;
     }
     return out->n <= 64; /* what is larger is data, no shape */
 }
@@ -387,6 +388,7 @@ static bool fold_reshape(struct ox *o, const struct ox_node *n, bool *done) {
     out.rank = rank;
     for (int i = 0; i < rank; i++) {
         if (shape[i] == 0 && ox_attr_i(n, "allowzero", 0) == 0 && i < a.rank) shape[i] = a.dims[i];
+        if (shape[i] < -1 || shape[i] > OX_MAX_INTS || known > OX_MAX_INTS) return true;
         if (shape[i] == -1)
             hole = i;
         else

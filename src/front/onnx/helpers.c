@@ -434,9 +434,7 @@ value_id ox_bitcast(struct ox *o, const struct ox_node *n, value_id a, enum dtyp
 value_id ox_num(struct ox *o, const struct ox_node *n, enum dtype d, double v) {
     struct place at = place_of(o);
     (void)n;
-    union scalar c = {.f = v};
-    if (!dtype_is_float(d)) return graph_const(o->g, &at, d, (union scalar){.i = (int64_t)v});
-    return graph_const(o->g, &at, d, (union scalar){.f = float_round(d, c.f, false)});
+    return graph_const(o->g, &at, d, elem_cast(DT_F64, (union scalar){.f = v}, d, false));
 }
 
 value_id ox_int(struct ox *o, const struct ox_node *n, enum dtype d, int64_t v) {

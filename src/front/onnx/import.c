@@ -74,6 +74,7 @@ static const struct {
     {ox_elementwise, NO_BITS}, {ox_casts, READS_BITS},   {ox_layout, MOVES_BITS},
     {ox_index, NO_BITS},       {ox_reduce_ops, NO_BITS}, {ox_product, NO_BITS},
     {ox_attention, NO_BITS},   {ox_contrib, NO_BITS},    {ox_contrib_attention, NO_BITS},
+    {ox_contrib_moe, NO_BITS},
 };
 
 static const struct ox_op *find_op(const char *domain, const char *name, int64_t version,
@@ -190,19 +191,48 @@ static bool call_op(struct ox *o, const struct ox_node *n, const struct ox_op *o
     return true;
 }
 
+static const char *node_name(struct ox *o, const Onnx__NodeProto *p, size_t number) {
+    if (p->name != NULL && p->name[0] != '\0') return p->name;
+    return arena_printf(o->arena, "#%zu %s", number, text_of(p->op_type));
+}
+
+static int64_t version_of(const struct ox_scope *s, const Onnx__NodeProto *p) {
+    int64_t version = onnx_opset(s->n_opsets, s->opsets, p->domain);
+    return version != 0 ? version : 1;
+}
+
+/* What proem lacks of a node, of the function that it calls, and of its subgraphs. */
+static bool probe(struct ox *o, const struct ox_node *n, int depth) {
+    enum bits bits;
+    const Onnx__FunctionProto *f = find_function(o, n->p);
+    if (depth > OX_MAX_DEPTH) return ox_fail(o, n, "graphs nest too deep");
+    bool known = find_op(text_of(n->p->domain), text_of(n->p->op_type), n->version, &bits) != NULL;
+    if (!known && f == NULL) return note_missing(o, n);
+    if (!known) return call_function(o, n, f);
+    for (size_t i = 0; i < n->p->n_attribute; i++) {
+        const Onnx__GraphProto *g = n->p->attribute[i]->g;
+        for (size_t k = 0; g != NULL && k < g->n_node; k++) {
+            struct ox_node inner = {.p = g->node[k], .scope = n->scope};
+            inner.version = version_of(n->scope, inner.p);
+            inner.name = node_name(o, inner.p, k);
+            if (inner.name == NULL) return no_memory(o);
+            if (!probe(o, &inner, depth + 1)) return false;
+        }
+    }
+    return true;
+}
+
 static bool run_node(struct ox *o, const struct ox_node *n) {
     enum bits bits = NO_BITS;
+    if (o->probing) return probe(o, n, 0);
     const struct ox_op *op =
         find_op(text_of(n->p->domain), text_of(n->p->op_type), n->version, &bits);
     const Onnx__FunctionProto *f = find_function(o, n->p);
-    if (o->probing) {
-        if (op == NULL && f == NULL) return note_missing(o, n);
-        return op != NULL || call_function(o, n, f);
-    }
     bool done = false;
     if (!ox_fold(o, n, &done)) return false;
     bool soft = done && (op == NULL || op->fn != NULL) && is_soft(o, n);
     if (done && !soft) return true;
+    if (op != NULL ? op->fn == NULL : f == NULL) return ox_fail(o, n, "has no such operands");
     int folded = soft ? n->out[0] : 0;
     if (!(op != NULL ? call_op(o, n, op, bits) : call_function(o, n, f))) return false;
     if (soft) keep_ints(o, n->out[0], folded);
@@ -213,11 +243,8 @@ static bool run_node(struct ox *o, const struct ox_node *n) {
 static bool prepare(struct ox *o, struct ox_scope *s, const Onnx__NodeProto *p, size_t number,
                     struct ox_node *n) {
     *n = (struct ox_node){.p = p, .scope = s, .n_in = (int)p->n_input, .n_out = (int)p->n_output};
-    n->version = onnx_opset(s->n_opsets, s->opsets, p->domain);
-    if (n->version == 0) n->version = 1;
-    n->name = p->name != NULL && p->name[0] != '\0'
-                  ? p->name
-                  : arena_printf(o->arena, "#%zu %s", number, text_of(p->op_type));
+    n->version = version_of(s, p);
+    n->name = node_name(o, p, number);
     int *in = ARENA_NEW(o->arena, int, p->n_input + 1);
     n->out = ARENA_NEW(o->arena, int, p->n_output + 1);
     if (n->name == NULL || in == NULL || n->out == NULL) return no_memory(o);
@@ -248,6 +275,7 @@ bool ox_run_nodes(struct ox *o, struct ox_scope *s, size_t count, Onnx__NodeProt
     for (size_t i = 0; i < count; i++) {
         struct ox_node n;
         if (!prepare(o, s, nodes[i], i, &n)) return false;
+        if (++o->nodes > OX_MAX_NODES) return ox_fail(o, &n, "its functions make too many nodes");
         if (!run_node(o, &n)) {
             if (!arena_ok(o->arena)) return no_memory(o);
             if (o->err->status == PROEM_OK) ox_fail(o, &n, "is not understood");

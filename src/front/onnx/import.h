@@ -18,7 +18,7 @@
 #include "front/onnx/model.h"
 #include "front/onnx/onnx.h"
 
-enum { OX_MAX_INTS = 4096, OX_MAX_DEPTH = 32 };
+enum { OX_MAX_INTS = 4096, OX_MAX_DEPTH = 32, OX_MAX_NODES = 1 << 20 };
 
 struct ox_value {
     value_id v;               /* 0: not made yet */
@@ -62,6 +62,7 @@ struct ox {
     size_t near;                 /* where a tensor is looked for first */
     struct ox_scope names;       /* of values of the graph: OX_TAKEN, OX_OUTPUT */
     bool probing;                /* collect what is missing */
+    int nodes;                   /* walked; functions that call each other twice would be many */
 };
 /* A name of the graph: a value has it, or an output is going to. */
 enum { OX_TAKEN = 1, OX_OUTPUT = 2 };
@@ -86,7 +87,7 @@ struct ox_op {
 
 /* The tables, one for each file of operators; ends with a NULL name. */
 extern const struct ox_op ox_elementwise[], ox_casts[], ox_layout[], ox_index[], ox_reduce_ops[],
-    ox_product[], ox_attention[], ox_contrib[], ox_contrib_attention[];
+    ox_product[], ox_attention[], ox_contrib[], ox_contrib_attention[], ox_contrib_moe[];
 
 /* All rows, one after the other; NULL after the last. */
 const struct ox_op *onnx_op(size_t i);
