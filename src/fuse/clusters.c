@@ -529,7 +529,14 @@ static bool absorb_operator(struct sched *s, struct cluster *c, const struct nod
     return true;
 }
 
-/* The cluster that takes the value in: the last one among those that hold an operand. */
+static bool absorb_into(struct sched *s, int region, const struct node *n) {
+    struct cluster *c = s->clusters.at[region];
+    if (c->kind != KERNEL_MATMUL && c->kind != KERNEL_REDUCTION) return false;
+    return op_is_view(n->op) ? absorb_view(s, c, n) : absorb_operator(s, c, n);
+}
+
+/* The cluster that takes the value in: the last one among those that hold an operand; where that
+ * cannot be (the value broadcasts what it holds), another one that need not run before it. */
 static void absorb(struct sched *s, const struct node *n) {
     sched_join_products(s, n);
     int last = -1;
@@ -540,13 +547,11 @@ static void absorb(struct sched *s, const struct node *n) {
             (r > last && !bits_get(s->clusters.at[last]->reach, r)))
             last = r;
     }
-    if (last < 0) return;
-    struct cluster *c = s->clusters.at[last];
-    if (c->kind != KERNEL_MATMUL && c->kind != KERNEL_REDUCTION) return;
-    if (op_is_view(n->op))
-        absorb_view(s, c, n);
-    else
-        absorb_operator(s, c, n);
+    if (last < 0 || absorb_into(s, last, n)) return;
+    for (int i = 0; i < n->n_in; i++) {
+        int r = s->v[n->in[i]].region;
+        if (r >= 0 && r != last && absorb_into(s, r, n)) return;
+    }
 }
 
 static enum proem_status provenance(struct sched *s, node_id id) {

@@ -96,3 +96,15 @@ $ proem explain small.proem --device cuda --arch sm_70
 $ proem explain small.proem --device cuda --arch avx2
 2> proem: --arch: arch 'avx2' is no GPU that is known; expected sm_80, sm_90, sm_90a or sm_100a
 ? 2
+
+# What a value broadcasts may come later in the text than what it follows.
+$ proem explain order.proem --graph left --dim M=4 | grep -e '^kernel' -e '->'
+| kernel 0, reduction: k0_reduction_sum_1
+| kernel 1, matmul: k1_matmul_y
+|   matmul_1 -> y (a): fused, epilogue: follows the product element by element, in registers
+|   sum_1 -> y (b): stored, result: another kernel reads the finished result
+$ proem explain order.proem --graph right --dim M=4 | grep -e '^kernel' -e '->'
+| kernel 0, reduction: k0_reduction_sum_1
+| kernel 1, matmul: k1_matmul_y
+|   sum_1 -> y (a): stored, result: another kernel reads the finished result
+|   matmul_1 -> y (b): fused, epilogue: follows the product element by element, in registers
