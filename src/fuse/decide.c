@@ -8,6 +8,7 @@
  *   - a stored map joins a reduction over its domain that it depends on, or a pointwise kernel over
  *     the same domain, else it is a kernel of its own.
  */
+#include "fuse/cost.h"
 #include "fuse/sched.h"
 
 #include <string.h>
@@ -81,6 +82,8 @@ static int bits_count(bits b, size_t words) {
 
 /* Fixed cost of one more launch. */
 #define LAUNCH_SECONDS 3e-6
+/* On a GPU, from the first load to the last store of a kernel that does next to nothing. */
+#define SHORTEST_SECONDS 2e-6
 /* Fewer operations than this hide behind the memory traffic of whatever loop they stand in. */
 #define HIDDEN_OPS 8
 
@@ -106,6 +109,29 @@ static struct costs store_costs(const struct sched *s, value_id v, const struct 
         .inlined = users * (ratio * compute + leaves + again(d, w[v].bytes, ratio - 1)),
         .stored = stored + users * again(d, bytes, ratio - 1),
     };
+}
+
+/* A GPU: all of it works on each kernel, arithmetic and traffic overlap, and products have a model
+ * of their own. */
+static struct costs gpu_costs(struct sched *s, value_id v, const struct work *w, double ratio,
+                              bool joins) {
+    double count = (double)value_count(s, v), bytes = (double)value_bytes(s, v);
+    struct device_desc d = *s->opt->device;
+    if (s->opt->assume_bandwidth) d.gpu.bandwidth /= 8;
+    struct cost_work each = {.plain = w[v].ops};
+    struct costs c = {.stored = cost_map(count, each, joins ? 0 : w[v].bytes, bytes, &d)};
+    if (!joins) c.stored += LAUNCH_SECONDS + SHORTEST_SECONDS;
+    for (size_t i = 0; i < s->clusters.n; i++) {
+        if (!bits_get(s->v[v].users, (int)i)) continue;
+        double inlined, stored;
+        if (!sched_product_costs(s, s->clusters.at[i], v, &d, &inlined, &stored)) {
+            inlined = cost_map(count * ratio, each, w[v].bytes * ratio, 0, &d);
+            stored = cost_map(0, each, bytes * ratio, 0, &d);
+        }
+        c.inlined += inlined;
+        c.stored += stored;
+    }
+    return c;
 }
 
 /* ---- consumers ---------------------------------------------------------------------------------
@@ -303,6 +329,13 @@ static void decide_held(struct decide *d, value_id v) {
     }
 }
 
+static struct costs model(struct decide *d, value_id v) {
+    struct sched *s = d->s;
+    double ratio = broadcast_ratio(d, v, v);
+    if (s->opt->device->kind != DEVICE_CUDA) return store_costs(s, v, d->work, ratio);
+    return gpu_costs(s, v, d->work, ratio, reduction_for(s, v) >= 0);
+}
+
 static enum proem_status decide_map(struct decide *d, value_id v) {
     struct sched *s = d->s;
     struct value_state *st = &s->v[v];
@@ -314,7 +347,7 @@ static enum proem_status decide_map(struct decide *d, value_id v) {
         return store_map(s, v, s->opt->policy == FUSE_NEVER ? "never" : "forced",
                          "fusing was ruled out by option");
     if (!free_to_compute && s->opt->policy == FUSE_MODEL && value_count(s, v) >= 0) {
-        struct costs c = store_costs(s, v, d->work, broadcast_ratio(d, v, v));
+        struct costs c = model(d, v);
         if (c.stored < c.inlined) {
             const char *why = arena_printf(
                 s->arena, "storing costs %.1f us, computing it where it is used %.1f us",
@@ -344,7 +377,8 @@ static bool decide_init(struct decide *d) {
     size_t n = s->g->values.n;
     d->work = ARENA_NEW(s->arena, struct work, n);
     d->users_of = (void *)arena_alloc(s->arena, n, sizeof *d->users_of);
-    if (d->work == NULL || d->users_of == NULL) return false;
+    s->k_at = ARENA_NEW(s->arena, signed char, n);
+    if (d->work == NULL || d->users_of == NULL || s->k_at == NULL) return false;
     for (node_id id = 1; id < s->g->nodes.n; id++) {
         const struct node *node = graph_node(s->g, id);
         for (int i = 0; i < node->n_in; i++) {

@@ -4,7 +4,8 @@
  *               reductions over one domain share a cluster; values that follow a cluster's result
  *               element by element are absorbed as its epilogue (its region)
  *   decide.c    from the outputs backwards: which of the remaining values are stored, which are
- *               computed inside their consumers' loads
+ *               computed inside their consumers' loads; by the model of cost.c, for products with
+ *               their operands as uses.c finds them
  *   build.c     the kernels: fns at every hook, stores, checks, launch order
  *   edges.c     bytes, and the record of every edge for `explain`
  */
@@ -54,7 +55,8 @@ struct sched {
     struct err *err;
     struct value_state *v; /* by value */
     VEC(struct cluster *) clusters;
-    size_t words; /* of a bit set; room for every node to be a cluster */
+    size_t words;      /* of a bit set; room for every node to be a cluster */
+    signed char *k_at; /* scratch of uses.c, by value */
 };
 
 bool bits_get(bits b, int i);
@@ -89,6 +91,11 @@ struct fn_env sched_env(struct sched *s, struct env_user *u);
 /* Move factors of a product's operands that do not depend on k behind the sum: *result is what the
  * accumulator stands for, in the accumulating dtype (algebra.c). */
 void sched_algebra(struct sched *s, struct cluster *c, fn_id *result);
+
+/* Seconds of product c with v computed in its loads, and with v in memory. False: c does not read v
+ * there, a size is not known, or the device has no model of products (uses.c). */
+bool sched_product_costs(struct sched *s, const struct cluster *c, value_id v,
+                         const struct device_desc *d, double *inlined, double *stored);
 
 enum proem_status sched_clusters(struct sched *s);
 enum proem_status sched_decide(struct sched *s);

@@ -177,14 +177,18 @@ static void resized(int i, int kind, struct str *out) {
 
 static bool update;
 
-/* For a fixed machine, so that the text is the same everywhere. */
-static void plan_for(const char *text, struct subject *s, struct variant *v) {
+static void plan_on(const char *device, const char *text, struct subject *s, struct variant *v) {
     struct err e;
     err_clear(&e);
     struct rig r = {.threads = 1};
-    assert_true(device_by_name("avx2", 4, &r.device));
+    assert_true(device_by_name(device, strlen(device), &r.device));
     if (subject_open(s, text, NULL, 0, 1, FILL_RANDOM, &e) != PROEM_OK) fail_msg("%s", e.text);
     if (variant_plan(v, s, PREC_BOUNDARY, FUSE_MODEL, &r) != PROEM_OK) fail_msg("%s", v->err.text);
+}
+
+/* For a fixed machine, so that the text is the same everywhere. */
+static void plan_for(const char *text, struct subject *s, struct variant *v) {
+    plan_on("avx2", text, s, v);
 }
 
 static void test_counts(void **state) {
@@ -211,6 +215,37 @@ static void test_counts(void **state) {
             variant_close(&v);
             subject_close(&s);
             str_free(&text);
+        }
+    }
+    assert_int_equal(wrong, 0);
+}
+
+/* On GPUs the same counts, but where the model may store what columns of tiles would read again. */
+static void test_counts_gpu(void **state) {
+    (void)state;
+    static const char *const devices[] = {"sm_80", "sm_90a", "sm_100a"};
+    int wrong = 0;
+    for (size_t d = 0; d < COUNT_OF(devices); d++) {
+        for (int i = 0; i < N_CASES; i++) {
+            struct subject s;
+            struct variant v;
+            char *text = case_text(i);
+            plan_on(devices[d], text, &s, &v);
+            int n = (int)v.plan.kernels.n;
+            int max = strcmp(cases[i].file, "05") == 0 ? 2 : cases[i].max;
+            if (n < cases[i].min || n > max) {
+                print_message("%s, %s: %d kernels; expected %d to %d\n", cases[i].file, devices[d],
+                              n, cases[i].min, max);
+                for (size_t j = 0; j < v.plan.edges.n; j++) {
+                    const struct plan_edge *edge = &v.plan.edges.at[j];
+                    if (edge->verdict == VERDICT_STORED)
+                        print_message("  %s: %s\n", edge->rule, edge->why);
+                }
+                wrong++;
+            }
+            variant_close(&v);
+            subject_close(&s);
+            test_free(text);
         }
     }
     assert_int_equal(wrong, 0);
@@ -312,6 +347,7 @@ int main(int argc, char **argv) {
     update = argc > 1 && strcmp(argv[1], "--update") == 0;
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_counts_gpu),
         cmocka_unit_test(test_plans),
         cmocka_unit_test(test_results),
     };
