@@ -336,6 +336,25 @@ static struct costs model(struct decide *d, value_id v) {
     return gpu_costs(s, v, d->work, ratio, reduction_for(s, v) >= 0);
 }
 
+/* An inner value of one operator of the text that lowering made of maps alone (dequantize): what is
+ * worth storing there is the result, if anything. */
+static bool is_piece(const struct decide *d, value_id v) {
+    const struct graph *g = d->s->g;
+    node_id at = graph_value(g, v)->node, origin = graph_node(g, at)->origin;
+    if (origin == 0) return false;
+    for (size_t i = 0; i < d->users_of[v].n; i++) {
+        if (graph_node(g, d->users_of[v].at[i])->origin != origin) return false;
+    }
+    node_id first = at;
+    while (first > 1 && graph_node(g, first - 1)->origin == origin)
+        first--;
+    for (node_id i = first; i < g->nodes.n && graph_node(g, i)->origin == origin; i++) {
+        enum op op = graph_node(g, i)->op;
+        if (!op_is_map(op) && op != OP_CONST) return false;
+    }
+    return true;
+}
+
 static enum proem_status decide_map(struct decide *d, value_id v) {
     struct sched *s = d->s;
     struct value_state *st = &s->v[v];
@@ -346,7 +365,8 @@ static enum proem_status decide_map(struct decide *d, value_id v) {
     if (!free_to_compute && forced_apart(d, v, v))
         return store_map(s, v, s->opt->policy == FUSE_NEVER ? "never" : "forced",
                          "fusing was ruled out by option");
-    if (!free_to_compute && s->opt->policy == FUSE_MODEL && value_count(s, v) >= 0) {
+    if (!free_to_compute && s->opt->policy == FUSE_MODEL && value_count(s, v) >= 0 &&
+        !is_piece(d, v)) {
         struct costs c = model(d, v);
         if (c.stored < c.inlined) {
             const char *why = arena_printf(
@@ -357,7 +377,8 @@ static enum proem_status decide_map(struct decide *d, value_id v) {
     }
     if (bits_count(st->users, s->words) > 1) {
         st->rule = "recompute";
-        st->why = "computing it again costs less than storing it";
+        st->why = s->opt->policy == FUSE_ALWAYS ? "storing it was ruled out by option"
+                                                : "computing it again costs less than storing it";
     }
     use_inputs(s, n, st->users);
     return PROEM_OK;
