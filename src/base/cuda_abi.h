@@ -8,8 +8,8 @@
  *     struct k0_args { void *buf[B]; pk_i64 sym[S]; void *scratch; void *fault; };
  *
  * B and S are the numbers of the kernel's arguments and of the graph's symbols, 1 if there are none.
- * buf[i] is the address of element 0 in device memory, aligned to an element at least; scratch is
- * aligned to 64 bytes. Tensor maps follow as parameters of their own (CUtensorMap, 128 bytes, as
+ * buf[i] is the address of element 0 in device memory, aligned to 16 bytes; scratch is aligned to
+ * 64 bytes. Tensor maps follow as parameters of their own (CUtensorMap, 128 bytes, as
  * const __grid_constant__), in the launch's order.
  *
  * fault points to one struct pk_cuda_fault for each check of the kernel. All its bits are ones until

@@ -55,7 +55,7 @@ static bool is_slow(const struct rt_cubin_report *r) {
     return r->spilled > 0 || r->serialized > 0;
 }
 
-enum proem_status cuda_compile(struct proem_program *p, struct err *e) {
+static enum proem_status compile_units(struct proem_program *p, struct err *e) {
     struct rt_cuda *cuda;
     struct rt_source *s = ARENA_NEW(&p->arena, struct rt_source, p->n_units);
     struct rt_cubin **b = ARENA_NEW(&p->arena, struct rt_cubin *, p->n_units);
@@ -67,13 +67,74 @@ enum proem_status cuda_compile(struct proem_program *p, struct err *e) {
     TRY(context_cuda(p->c, &cuda, e));
     TRY(rt_cuda_compile(cuda, &p->opt.target, p->n_units, s, b, e));
     p->cubins = b;
-    for (int i = 0; i < p->n_units; i++) {
-        const struct rt_cubin_report *r = rt_cubin_report(b[i]);
+    return PROEM_OK;
+}
+
+static struct kernel *kernel_of(struct proem_program *p, const struct gen_kernel *gk) {
+    for (size_t i = 0; i < p->plan.kernels.n; i++) {
+        if (p->plan.kernels.at[i] == gk->kernel) return p->plan.kernels.at[i];
+    }
+    return NULL;
+}
+
+static enum proem_status add_fallback(struct proem_program *p, const char *kernel, const char *why,
+                                      struct err *e) {
+    struct fallback f = {arena_printf(&p->arena, "kernel %s", kernel), why};
+    if (!VEC_PUSH(&p->arena, &p->fallbacks, f) || !arena_ok(&p->arena)) return err_nomem(e);
+    if (p->opt.strict) return err_set(e, PROEM_UNSUPPORTED, "%s: %s (--strict)", f.what, f.why);
+    return PROEM_OK;
+}
+
+/* Kernels that are slow for their tile pass it over, once all choices are used up the model's is
+ * taken after all. Is there anything to compile again? */
+static enum proem_status pass_over(struct proem_program *p, bool *again, struct err *e) {
+    *again = false;
+    for (int u = 0; u < p->n_units; u++) {
+        const struct rt_cubin_report *r = rt_cubin_report(p->cubins[u]);
         if (!is_slow(r)) continue;
-        struct fallback f = {arena_printf(&p->arena, "kernel %s", s[i].name),
-                             arena_printf(&p->arena, "it compiles to slow code: %s", r->first)};
-        if (!VEC_PUSH(&p->arena, &p->fallbacks, f) || !arena_ok(&p->arena)) return err_nomem(e);
-        if (p->opt.strict) return err_set(e, PROEM_UNSUPPORTED, "%s: %s (--strict)", f.what, f.why);
+        const char *why = arena_strdup(&p->arena, r->first);
+        for (int i = 0; i < p->units[u].n_kernels; i++) {
+            const struct gen_cuda *gc = &p->units[u].cuda[i];
+            struct kernel *k = kernel_of(p, &p->units[u].kernels[i]);
+            if (k == NULL || gc->choices < 2 || k->tile.cuda.passed < 0) continue;
+            int next = k->tile.cuda.passed + 1;
+            k->tile.cuda.passed = next < gc->choices ? next : -1;
+            *again = true;
+            TRY(add_fallback(p, k->name,
+                             arena_printf(&p->arena, "tile %s compiles to slow code: %s",
+                                          gc->tile != NULL ? gc->tile : "", why),
+                             e));
+        }
+    }
+    return arena_ok(&p->arena) ? PROEM_OK : err_nomem(e);
+}
+
+static void drop_units(struct proem_program *p) {
+    for (int i = 0; i < p->n_units; i++) {
+        rt_cubin_unref(p->cubins[i]);
+        str_free(&p->units[i].text);
+    }
+    p->cubins = NULL;
+    p->units = NULL;
+}
+
+enum proem_status cuda_compile(struct proem_program *p, struct err *e) {
+    bool again = true;
+    TRY(compile_units(p, e));
+    for (;;) {
+        TRY(pass_over(p, &again, e));
+        if (!again) break;
+        int n = p->n_units;
+        drop_units(p);
+        p->n_units = 0;
+        TRY(gen_cuda(&p->plan, &p->opt.target, n, &p->units, &p->n_units, e));
+        TRY(compile_units(p, e));
+    }
+    for (int i = 0; i < p->n_units; i++) {
+        const struct rt_cubin_report *r = rt_cubin_report(p->cubins[i]);
+        if (is_slow(r))
+            TRY(add_fallback(p, pass_part_name(p, PASS_GEN, i),
+                             arena_printf(&p->arena, "it compiles to slow code: %s", r->first), e));
     }
     return PROEM_OK;
 }

@@ -70,8 +70,10 @@ struct gen_launch {
 struct gen_cuda {
     int n_launches;
     const struct gen_launch *launches;
-    sx scratch;  /* bytes of device memory that all its launches share, 0: none */
-    bool zeroed; /* the scratch must be 0 before the first launch ever; a launch leaves it 0 */
+    sx scratch;       /* bytes of device memory that all its launches share, 0: none */
+    bool zeroed;      /* the scratch must be 0 before the first launch ever; a launch leaves it 0 */
+    int choices;      /* ways to cut it that have the same results (tile.cuda.passed), 0: one */
+    const char *tile; /* the one at hand, in words; NULL: there is nothing to choose */
 };
 
 /* CUDA C for NVRTC: as gen_c, with cuda[i] for kernel i of unit u in (*out)[u].cuda. */

@@ -24,24 +24,33 @@ static double model(const struct tile_problem *p, const struct tile *t,
     return math > traffic ? math : traffic;
 }
 
-/* Hopper's tensor cores take operands of 16 bits, of one dtype. */
+static bool is_f8(enum dtype d) {
+    return d == DT_F8E4M3FN || d == DT_F8E5M2;
+}
+
+/* Hopper's tensor cores take operands of 16 bits, of one dtype, and any two of 8 bits. */
 static bool takes_wgmma(const struct tile_problem *p, const struct device_desc *d) {
-    enum dtype o = p->operand[0];
-    return d->gpu.cc == 90 && d->gpu.specific && p->acc == DT_F32 && p->n_b <= 2 && !p->hides &&
-           o == p->operand[1] && (o == DT_BF16 || o == DT_F16);
+    enum dtype a = p->operand[0], b = p->operand[1];
+    if (d->gpu.cc != 90 || !d->gpu.specific || p->n_b > 2 || p->hides) return false;
+    if (p->acc == DT_I32) return (a == DT_I8 || a == DT_U8) && (b == DT_I8 || b == DT_U8);
+    if (p->acc != DT_F32) return false;
+    return (a == b && (a == DT_BF16 || a == DT_F16)) || (is_f8(a) && is_f8(b));
 }
 
 struct tile tile_matmul_cuda(const struct tile_problem *p, const struct device_desc *d) {
     struct tile t = {.order = "sequential"};
     if (takes_wgmma(p, d)) { /* how it is cut follows from the operands' leaves (gen) */
+        int bits = dtype_bits(p->operand[0]);
         t.cuda = (struct tile_cuda){.form = TILE_WGMMA,
                                     .rows = 128,
                                     .cols = 256,
-                                    .a_lanes = 8,
-                                    .b_lanes = 8,
+                                    .a_lanes = 128 / bits,
+                                    .b_lanes = 128 / bits,
                                     .c_lanes = 8,
-                                    .pack_lanes = 2};
-        t.order = "tensor cores, 16 at a time";
+                                    .pack_lanes = 32 / bits};
+        t.order = p->acc == DT_I32 ? "exact"
+                  : bits == 8      ? "tensor cores, parts of 128"
+                                   : "tensor cores, 16 at a time";
         t.seconds = model(p, &t, d);
         return t;
     }

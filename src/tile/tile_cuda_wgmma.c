@@ -76,11 +76,12 @@ static int choose_stages(const struct tile_wgmma_problem *p, const struct device
     return t->stages < 3 ? 0 : t->stages * (stage + 16) + other;
 }
 
-static void choose_registers(const struct tile_wgmma_problem *p, struct tile_wgmma *t) {
+static void choose_registers(struct tile_wgmma *t) {
     bool makes = t->a_feed == TILE_FEED_VALUE || t->b_feed == TILE_FEED_VALUE;
     bool copies = t->a_feed == TILE_FEED_COPY || t->b_feed == TILE_FEED_COPY;
-    (void)p;
-    t->producer_regs = makes && !t->regs ? 136 : makes || copies ? 88 : 40;
+    /* One thread that asks for boxes needs few; consumers that convert, many. */
+    int boxes = t->regs ? 24 : 40;
+    t->producer_regs = makes && !t->regs ? 136 : makes || copies ? 88 : boxes;
     t->consumer_regs = (ALL_REGISTERS / 128 - t->producer_regs) / t->consumers / 8 * 8;
 }
 
@@ -148,8 +149,18 @@ static void model(const struct tile_wgmma_problem *p, const struct device_desc *
     if (t->seconds < memory) t->seconds = memory;
 }
 
+/* Into a list of n that is sorted by time; of equals the earlier stays ahead. */
+static void insert(struct tile_wgmma *list, int n, const struct tile_wgmma *t) {
+    int at = n;
+    for (; at > 0 && t->seconds < list[at - 1].seconds; at--)
+        list[at] = list[at - 1];
+    list[at] = *t;
+}
+
 struct tile_wgmma tile_cuda_wgmma(const struct tile_wgmma_problem *p, const struct device_desc *d) {
     struct tile_wgmma best = {.fits = false, .seconds = -1}, base = {.consumers = 2};
+    struct tile_wgmma list[sizeof shapes / sizeof *shapes];
+    int n = 0;
     if (d->gpu.cc / 10 != 9 || !d->gpu.specific) return best;
     if (p->n_b < 1 || p->n_b > 2 || p->a.bits != p->b.bits) return best;
     /* Only 16-bit elements may lie across k. */
@@ -167,16 +178,21 @@ struct tile_wgmma tile_cuda_wgmma(const struct tile_wgmma_problem *p, const stru
         if (t.cols == 192 && (p->a.bits != 8 || p->whole_numbers)) continue;
         /* Alone, a consumer does not keep the tensor cores busy while it converts. */
         if (t.turns && t.regs) continue;
+        /* Tiles of fp8 are bound by what they read: small ones are not worth a hidden end. */
+        if (t.turns && p->a.bits == 8) continue;
         t.cluster = 1; /* boxes that blocks share gain nothing: the L2 cache keeps up */
         t.raster = 8;
         t.fetch = p->c_reads;
         t.threads = 128 * (1 + t.consumers);
         t.shared = choose_stages(p, d, &t);
-        choose_registers(p, &t);
+        choose_registers(&t);
         if (t.shared == 0 || !registers_fit(p, &t)) continue;
         model(&q, d, &t);
-        if (!best.fits || t.seconds < best.seconds) best = t, best.fits = true;
+        t.fits = true;
+        insert(list, n++, &t);
     }
+    if (n > 0) best = list[p->passed < 0 ? 0 : p->passed < n ? p->passed : n - 1];
+    best.choices = n;
     best.a_lanes = best.b_lanes = LINE / p->a.bits;
     best.pack_lanes = 32 / p->a.bits;
     if (p->Z < 0 || p->M < 0 || p->N < 0 || p->K < 0) best.seconds = -1, best.tiles = -1;

@@ -29,13 +29,15 @@ struct tile_wgmma_problem {
     struct tile_wgmma_operand a, b;
     bool c_reads; /* the epilogue loads one element or more for each result */
     double c_ops; /* its arithmetic for a result */
+    int passed;   /* of the tiles that fit, so many are passed over, best first; < 0: none */
 };
 
 /* The numbers of PK_FEED_.. in the template. */
 enum tile_feed { TILE_FEED_TMA = 1, TILE_FEED_COPY, TILE_FEED_VALUE };
 
 struct tile_wgmma {
-    bool fits; /* false: the template cannot take the problem */
+    bool fits;   /* false: the template cannot take the problem */
+    int choices; /* tiles that fit: all of one K order */
     bool swap, regs, turns, fetch;
     enum tile_feed a_feed, b_feed;
     int rows, cols, stages, consumers, cluster, raster;

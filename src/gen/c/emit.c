@@ -358,6 +358,18 @@ const char *emit_params(const struct emit *e) {
 /* ---- loads -------------------------------------------------------------------------------------
  */
 
+/* Do W elements from `off` on start at a multiple of their size, or of 16 bytes? Then a device moves
+ * them at once; CPUs do not care. */
+static bool starts_whole(struct emit *e, sx off, enum dtype d) {
+    sx one, rest;
+    int64_t step, parts = 128 / dtype_bits(d);
+    if (!e->cuda || !e->aligned || e->W == 1 || e->W * dtype_bits(d) % 8 != 0) return false;
+    if (!sx_linear(e->sp, off, e->vec, &one, &rest)) return false;
+    if (parts > e->W) parts = e->W;
+    return sx_is_const(e->sp, one, &step) && step == 1 &&
+           sx_divides(e->sp, sx_const(e->sp, parts), rest);
+}
+
 static void define_load(struct emit *e, fn_id f, const struct fn_node *n) {
     int pack = packs_of(e->packs, f);
     if (pack >= 0) {
@@ -391,8 +403,8 @@ static void define_load(struct emit *e, fn_id f, const struct fn_node *n) {
         str_printf(e->body,
                    "    const %s v%u = cnt == PK_W ? %s(g->buf[%d], o%u) : %s(g->buf[%d], "
                    "o%u, cnt);\n",
-                   lane, v, emit_access(e, "ld", n->dtype), slot, v,
-                   emit_access(e, "ldn", n->dtype), slot, v);
+                   lane, v, emit_access(e, starts_whole(e, off, n->dtype) ? "lda" : "ld", n->dtype),
+                   slot, v, emit_access(e, "ldn", n->dtype), slot, v);
         return;
     }
     str_printf(e->body, "    pk_i64 i%u[PK_W];\n", v);
@@ -706,8 +718,8 @@ void emit_store(struct emit *e, const struct kernel_store *st) {
         str_add(e->body, ") {\n");
     }
     if (l.kind == LANES_LINEAR && l.step == 1 && !vary) {
-        str_printf(e->body, "    if (cnt == PK_W) %s(g->buf[%d], ", emit_access(e, "st", d),
-                   e->slot[st->value]);
+        str_printf(e->body, "    if (cnt == PK_W) %s(g->buf[%d], ",
+                   emit_access(e, starts_whole(e, off, d) ? "sta" : "st", d), e->slot[st->value]);
         emit_sx(e, off, false, e->body);
         str_printf(e->body, ", %s);\n    else %s(g->buf[%d], ", v, emit_access(e, "stn", d),
                    e->slot[st->value]);

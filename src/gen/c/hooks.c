@@ -194,7 +194,7 @@ static struct operand operand_of(struct emit *e, const char *hook, fn_id f, bool
     if (e->cuda) e->W = is_a ? k->tile.cuda.a_lanes : k->tile.cuda.b_lanes;
     struct operand op = {hook, f, is_a ? k->m : k->n, is_a ? "m" : "n", false, 0};
     bool packed = e->packs != NULL && strcmp(hook, "a") != 0;
-    op.along_k = !packed && along_k(e, f, op.outer);
+    op.along_k = !packed && (along_k(e, f, op.outer) || (e->cuda && cuda_only_along(e, f)));
     int unit = op.along_k ? e->W : 1;
     if (e->cuda && op.along_k && k->tile.cuda.pack_lanes > unit) unit = k->tile.cuda.pack_lanes;
     op.group = emit_group_size(e, f, k->k, unit);

@@ -38,6 +38,12 @@ void cuda_operand(struct emit *e, const char *name, fn_id f, bool along_k, int g
     str_printf(e->out, "#define MM_%s_GROUP %d\n", name, group);
 }
 
+/* Tensor cores take elements of 8 bits only as neighbours along k. */
+bool cuda_only_along(struct emit *e, fn_id f) {
+    return e->k->tile.cuda.form == TILE_WGMMA &&
+           dtype_bits(fn_get(e->fns, staged_source(e, f))->dtype) != 16;
+}
+
 void cuda_product(struct emit *e, int n_b) {
     enum dtype acc = e->k->acc;
     acc = acc == DT_U64 ? DT_I64 : acc == DT_U32 ? DT_I32 : acc;
@@ -56,13 +62,21 @@ static void pack_function(struct emit *e, fn_id f, const struct staged *s, enum 
     struct str body;
     str_init(&body, e->out->alloc);
     emit_begin(e, STAGE_VALUE, &body);
-    bool packed = packed_write(e, staged_source(e, f), s);
+    bool packed = !s->plain && packed_write(e, staged_source(e, f), s);
     str_printf(
         e->out,
         "PK_I pk_bits<(PK_W * %d + 31) / 32> %s_%s_pack(%s)\n{\n    const pk_i64 %s = 0;\n    "
         "(void)g, (void)r, (void)z, (void)m, (void)n, (void)k, (void)cnt;\n    "
         "pk_bits<(PK_W * %d + 31) / 32> b;\n",
         dtype_bits(d), e->prefix, e->hook, params, missing, dtype_bits(d));
+    if (s->plain) {
+        str_printf(e->out,
+                   "    PK_EACH((PK_W * %d + 31) / 32) b.x[l] = raw0[l];\n    if constexpr (PK_W * "
+                   "%d < 32) b.x[0] &= (1u << PK_W * %d %% 32) - 1u;\n    return b;\n}\n\n",
+                   dtype_bits(d), dtype_bits(d), dtype_bits(d));
+        str_free(&body);
+        return;
+    }
     if (packed)
         str_printf(
             e->out,
@@ -83,7 +97,9 @@ void cuda_staged(struct emit *e, fn_id f, sx outer, const char *o, const char *p
     enum dtype d = fn_get(e->fns, staged_source(e, f))->dtype;
     struct staged s;
     staged_find(e, f, e->vec, &s);
-    staged_constants(e, cuda_operand_name(hook), &s, outer);
+    /* The few-rows template multiplies fp8 as f16. */
+    bool plain = s.plain && (e->k->tile.cuda.form != TILE_FEW || dtype_bits(d) == 16);
+    staged_constants(e, cuda_operand_name(hook), &s, outer, plain);
     product_add(e, f, outer, &s);
     if (s.n == 0) return;
     staged_leaves(e, &s, o, missing);

@@ -9,6 +9,8 @@
 /* The constants of operand `name` (A, B0 ..) of a product: its fn, whether lanes run along k, the
  * size of its groups (0: none), its lanes. */
 void cuda_operand(struct emit *e, const char *name, fn_id f, bool along_k, int group, int lanes);
+/* Does the template at hand want lanes of this operand along k, whatever it costs? */
+bool cuda_only_along(struct emit *e, fn_id f);
 /* What is common to all operands of a product. */
 void cuda_product(struct emit *e, int n_b);
 /* The staged form of the hook at hand (staged.h), whose value function has these parameters. */

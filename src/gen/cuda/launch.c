@@ -70,7 +70,7 @@ static void add_few(struct list *l, struct gen_cuda *out) {
     out->scratch = bytes;
 }
 
-static void add_wgmma(struct list *l) {
+static void add_wgmma(struct list *l, struct gen_cuda *out) {
     struct emit *e = l->e;
     const struct kernel *k = e->k;
     const struct product *p = e->product;
@@ -85,6 +85,9 @@ static void add_wgmma(struct list *l) {
     r->per_sm = 1;
     r->n_maps = p->n_maps;
     r->maps = p->maps;
+    out->choices = w->choices;
+    out->tile = arena_printf(e->arena, "%d x %d, %d stages%s", w->rows, w->cols, w->stages,
+                             w->turns ? ", in turns" : "");
 }
 
 static void add_matmul(struct list *l, struct gen_cuda *out) {
@@ -92,7 +95,7 @@ static void add_matmul(struct list *l, struct gen_cuda *out) {
     const struct kernel *k = e->k;
     const struct tile_cuda *t = &k->tile.cuda;
     switch (t->form) {
-    case TILE_WGMMA: add_wgmma(l); return;
+    case TILE_WGMMA: add_wgmma(l, out); return;
     case TILE_FEW: add_few(l, out); return;
     case TILE_MMA:
     case TILE_SIMT: break;

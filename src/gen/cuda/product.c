@@ -5,6 +5,12 @@
 #include "gen/cuda/product.h"
 
 #include "gen/cuda/hooks.h"
+#include "tile/tile_cuda_rows.h"
+
+static bool by_batch(const struct emit *e, const struct gen_tensor_map *m) {
+    int64_t stride;
+    return !(sx_is_const(e->sp, m->strides[2], &stride) && stride == 0);
+}
 
 void product_add(struct emit *e, fn_id f, sx outer, const struct staged *s) {
     struct product *p = e->product;
@@ -22,21 +28,25 @@ void product_add(struct emit *e, fn_id f, sx outer, const struct staged *s) {
     if (s->n == 0) return;
     o->leaf_bits = dtype_bits(fn_get(e->fns, s->leaf[0])->dtype);
     o->mapped = staged_map(e, s->leaf[0], e->vec, outer, extent, &o->map);
-    int64_t by_z;
-    o->batched = o->mapped && !(sx_is_const(e->sp, o->map.strides[2], &by_z) && by_z == 0);
+    o->batched = o->mapped && by_batch(e, &o->map);
+    o->lines = staged_lines(e, s->leaf[0], e->vec);
+    o->same = s->n == 2 && dtype_bits(fn_get(e->fns, s->leaf[1])->dtype) == o->leaf_bits &&
+              staged_map(e, s->leaf[1], e->vec, outer, extent, &o->map1) && o->mapped &&
+              by_batch(e, &o->map1) == o->batched;
 }
 
 static void define(struct emit *e, const char *name, const char *what, int v) {
     str_printf(e->out, "#define MM_%s%s %d\n", name, what, v);
 }
 
-static void add_map(struct emit *e, const struct product_operand *o, int rows) {
+static void add_map(struct emit *e, const struct product_operand *o,
+                    const struct gen_tensor_map *leaf, int rows) {
     struct product *p = e->product;
     struct gen_tensor_map *m = &p->maps[p->n_maps++];
     /* a block of K takes 128 bytes of the operand's dtype, of a narrower leaf fewer */
     int block = 128 * 8 / dtype_bits(o->dtype);
     int bytes = o->along_k ? block * o->leaf_bits / 8 : 128;
-    *m = o->map;
+    *m = *leaf;
     m->box[0] = bytes * 8 / dtype_bits(m->dtype);
     m->box[1] = o->along_k ? rows : block;
     m->box[2] = 1;
@@ -54,15 +64,17 @@ static struct tile_wgmma_operand describe(const struct product_operand *o, int n
                                    .plain = o->plain,
                                    .leaves = o->leaves,
                                    .leaf_bits = o->leaf_bits,
+                                   .leaf1_same = o->same,
                                    .map = o->mapped && (o->along_k || r.bits == 16),
+                                   .lines = o->lines,
                                    .group = o->group,
                                    .ops = o->ops};
     for (int i = 1; i < n; i++) {
         bool same = o[i].along_k == r.along && o[i].plain == r.plain && o[i].leaves == r.leaves &&
                     o[i].leaf_bits == r.leaf_bits && o[i].mapped == o->mapped &&
-                    o[i].group == r.group;
+                    o[i].group == r.group && o[i].same == o->same && o[i].lines == o->lines;
         if (same) continue;
-        r.plain = r.map = false;
+        r.plain = r.map = r.lines = false;
         r.leaves = 0;
     }
     return r;
@@ -73,8 +85,8 @@ static int64_t size_of(const struct emit *e, sx x, int64_t likely) {
     return x == 0 ? 1 : sx_is_const(e->sp, x, &v) ? v : likely;
 }
 
-static void wgmma_choose(struct emit *e) {
-    struct product *p = e->product;
+static struct tile_wgmma_problem wgmma_problem(struct emit *e) {
+    const struct product *p = e->product;
     const struct kernel *k = e->k;
     struct tile_wgmma_problem q = {.Z = size_of(e, k->Z, -1),
                                    .M = size_of(e, k->M, k->problem.likely_M),
@@ -83,10 +95,16 @@ static void wgmma_choose(struct emit *e) {
                                    .n_b = k->n_b,
                                    .whole_numbers = k->acc == DT_I32,
                                    .a = describe(&p->at[0], 1),
-                                   .b = describe(&p->at[1], p->n - 1)};
+                                   .b = describe(&p->at[1], p->n - 1),
+                                   .passed = k->tile.cuda.passed};
     for (size_t i = 0; i < k->stores.n; i++)
         q.c_ops += fn_cost(e->fns, k->stores.at[i].f);
-    p->wgmma = tile_cuda_wgmma(&q, p->device);
+    return q;
+}
+
+static void wgmma_choose(struct emit *e) {
+    struct tile_wgmma_problem q = wgmma_problem(e);
+    e->product->wgmma = tile_cuda_wgmma(&q, e->product->device);
 }
 
 static void wgmma_constants(struct emit *e) {
@@ -101,7 +119,9 @@ static void wgmma_constants(struct emit *e) {
         bool rows = (i == 0) != t->swap;
         str_printf(e->out, "#define MM_%s_FEED %s\n", o->name, feeds[feed]);
         define(e, o->name, "_MAP_Z", o->batched);
-        if (feed == TILE_FEED_TMA) add_map(e, o, rows ? t->rows : t->cols / t->cluster);
+        if (feed != TILE_FEED_TMA) continue;
+        add_map(e, o, &o->map, rows ? t->rows : t->cols / t->cluster);
+        if (rows && t->regs && o->leaves > 1) add_map(e, o, &o->map1, t->rows);
     }
     define(e, "SWAP", "", t->swap);
     define(e, "REGS", "", t->regs);
@@ -118,16 +138,20 @@ static void wgmma_constants(struct emit *e) {
 
 /* ---- few rows -------------------------------------------------------------------------------- */
 
-#define FEW_ROWS 64
+/* What the template's tensor cores multiply: bf16; f16 and fp8, which is made f16; -1: no dtype of
+ * theirs. */
+static int few_kind(enum dtype d) {
+    return d == DT_BF16 ? 0 : d == DT_F16 || d == DT_F8E4M3FN || d == DT_F8E5M2 ? 1 : -1;
+}
 
-/* Every operand of bf16, or of f16, with lanes along k and the bytes of its leaves. */
+/* Every operand of one kind, with lanes along k and the bytes of its leaves. */
 static bool few_takes(struct emit *e, const struct product *p) {
-    enum dtype d = p->at[0].dtype;
+    int kind = few_kind(p->at[0].dtype);
     for (int i = 0; i < p->n; i++) {
         const struct product_operand *o = &p->at[i];
-        if (o->dtype != d || !o->along_k || (i > 0 && o->leaves == 0)) return false;
+        if (few_kind(o->dtype) != kind || !o->along_k || (i > 0 && o->leaves == 0)) return false;
     }
-    return (d == DT_BF16 || d == DT_F16) && e->k->acc == DT_F32;
+    return kind >= 0 && e->k->acc == DT_F32;
 }
 
 static void few_choose(struct emit *e) {
@@ -144,6 +168,9 @@ static void few_choose(struct emit *e) {
     for (int i = 1; i < p->n; i++) {
         if (q.bits == 0 || p->at[i].leaf_bits < q.bits) q.bits = p->at[i].leaf_bits;
     }
+    struct tile_wgmma_problem many = wgmma_problem(e);
+    bool both = k->tile.cuda.form == TILE_WGMMA && q.M >= 0;
+    if (both && !tile_takes_few(&q, &many, p->device)) return;
     p->few = tile_cuda_few(&q, p->device);
 }
 
@@ -151,7 +178,7 @@ static void few_constants(struct emit *e) {
     const struct product *p = e->product;
     const struct tile_few *t = &p->few;
     define(e, "ACC_BITS", "", 32);
-    define(e, "KIND", "", p->at[0].dtype == DT_BF16 ? 0 : 1);
+    define(e, "KIND", "", few_kind(p->at[0].dtype));
     define(e, "B_ORDER", "", 1);
     define(e, "RUN", "", t->run);
     define(e, "COLS8", "", t->cols8);
@@ -186,7 +213,7 @@ void product_plan(struct emit *e, struct kernel *k) {
     struct product *p = e->product;
     int64_t rows = size_of(e, k->M, k->problem.likely_M);
     if (k->kind != KERNEL_MATMUL || k->problem.one_order || k->problem.hides) return;
-    if (rows < 0 || rows > FEW_ROWS) return;
+    if (rows < 0 || rows > TILE_FEW_ROWS) return;
     e->W = 8;
     look_at(e, "a", k->a, k->m);
     for (int i = 0; i < k->n_b; i++)

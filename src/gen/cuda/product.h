@@ -17,7 +17,9 @@ struct product_operand {
     double ops;  /* arithmetic for an element */
     bool mapped; /* leaf 0 has a tensor map */
     bool batched;
-    struct gen_tensor_map map;
+    bool lines; /* rows of leaf 0 start at multiples of 16 bytes */
+    bool same;  /* leaf 1 is as wide and has a map as well */
+    struct gen_tensor_map map, map1;
 };
 
 struct product {
@@ -28,7 +30,7 @@ struct product {
     struct tile_wgmma wgmma;
     struct tile_few few;
     int n_maps;
-    struct gen_tensor_map maps[1 + MAX_B];
+    struct gen_tensor_map maps[2 + MAX_B];
 };
 
 /* Before the hooks: which template's, as far as operands decide it (k->tile.cuda). */

@@ -121,10 +121,18 @@ bool staged_map(struct emit *e, fn_id leaf, sx vec, sx outer, sx n_outer,
     return true;
 }
 
+bool staged_lines(struct emit *e, fn_id leaf, sx vec) {
+    const struct fn_node *n = fn_get(e->fns, leaf);
+    sx one, rest, at = emit_offset(e, n->tensor, n->rank, n->idx);
+    return sx_linear(e->sp, at, vec, &one, &rest) &&
+           sx_divides(e->sp, sx_const(e->sp, 128 / dtype_bits(n->dtype)), rest);
+}
+
 /* ---- text ------------------------------------------------------------------------------------ */
 
-void staged_constants(struct emit *e, const char *name, const struct staged *s, sx outer) {
-    str_printf(e->out, "#define MM_%s_PLAIN %d\n#define MM_%s_LEAVES %d\n", name, s->plain, name,
+void staged_constants(struct emit *e, const char *name, const struct staged *s, sx outer,
+                      bool plain) {
+    str_printf(e->out, "#define MM_%s_PLAIN %d\n#define MM_%s_LEAVES %d\n", name, plain, name,
                s->n);
     if (s->n == 0)
         str_printf(e->out, "#define MM_%s_LEAF0_BITS 0\n#define MM_%s_LEAF0_MAP 0\n", name, name);

@@ -26,8 +26,10 @@ fn_id staged_source(struct emit *e, fn_id f);
 void staged_find(struct emit *e, fn_id f, sx vec, struct staged *out);
 /* Number of a leaf, -1. */
 int staged_of(const struct staged *s, fn_id load);
-/* The constants of operand `name` (A, B0 ..): leaves, their bits, maps. */
-void staged_constants(struct emit *e, const char *name, const struct staged *s, sx outer);
+/* The constants of operand `name` (A, B0 ..): leaves, their bits, maps; plain: its bytes
+ * may be taken as they are. */
+void staged_constants(struct emit *e, const char *name, const struct staged *s, sx outer,
+                      bool plain);
 /* P_x_leaf<i>, for the hook at hand; o is the outer coordinate's letter. */
 void staged_leaves(struct emit *e, const struct staged *s, const char *o, const char *missing);
 /* The tensor map of a leaf whose address is affine in (z, outer, k), boxes and swizzle left open; its
@@ -35,6 +37,8 @@ void staged_leaves(struct emit *e, const struct staged *s, const char *o, const 
  * has none (its rows are gathered, or start between 16-byte lines). */
 bool staged_map(struct emit *e, fn_id leaf, sx vec, sx outer, sx n_outer,
                 struct gen_tensor_map *out);
+/* Do the leaf's rows start at multiples of 16 bytes, wherever they are? */
+bool staged_lines(struct emit *e, fn_id leaf, sx vec);
 /* ", const unsigned *raw0, .." and ", raw0, ..". */
 const char *staged_params(const struct emit *e, const struct staged *s);
 const char *staged_args(const struct emit *e, const struct staged *s);

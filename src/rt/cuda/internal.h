@@ -97,7 +97,6 @@ struct rt_cuda_program {
     struct cuda_launch *launches;  /* of all steps */
     int *first_launch, *first_map; /* of each step, of each launch */
     int *first, *last;             /* of each buffer: steps that use it; first > last: none */
-    bool *mapped;                  /* of each buffer: a tensor map sees it */
     int n_launches, n_maps, most_maps;
     size_t block_bytes; /* of the longest argument block */
 };

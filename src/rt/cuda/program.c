@@ -106,7 +106,6 @@ static void copy_description(struct rt_cuda_program *p, const struct rt_cuda_des
     struct rt_cubin **cubins = ARENA_NEW(a, struct rt_cubin *, d->n_cubins);
     p->first = ARENA_NEW(a, int, d->n_buffers);
     p->last = ARENA_NEW(a, int, d->n_buffers);
-    p->mapped = ARENA_NEW(a, bool, d->n_buffers);
     copy_steps(p, d);
     if (!arena_ok(a)) return;
     for (int i = 0; i < d->n_buffers; i++) {
@@ -124,10 +123,6 @@ static void copy_description(struct rt_cuda_program *p, const struct rt_cuda_des
         for (int j = 0; j < s->n_args; j++) {
             if (p->first[s->args[j]] > i) p->first[s->args[j]] = i;
             p->last[s->args[j]] = i;
-        }
-        for (int j = 0; j < s->n_launches; j++) {
-            for (int k = 0; k < s->launches[j].n_maps; k++)
-                p->mapped[s->args[s->launches[j].maps[k].arg]] = true;
         }
         if (block_bytes(d, s) > p->block_bytes) p->block_bytes = block_bytes(d, s);
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * A run on a GPU: arguments bound, steps launched one after the other on the caller's stream.
  *
- * A tensor that is on the host, not compact, not aligned to its element (or to 16 bytes where a
- * tensor map sees it) goes through a copy in device memory; that of a constant is kept while the
- * constant stays where it is. Tensor maps are made for addresses, so they are made again only when
+ * A tensor that is on the host, not compact, or not aligned to 16 bytes (kernels' wide accesses and
+ * tensor maps count on it) goes through a copy in device memory; that of a constant is kept while
+ * the constant stays where it is. Tensor maps are made for addresses, so they are made again only when
  * an address changed. Everything is ordered by the stream; only a run with a tensor on the host
  * waits for it.
  */
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#define MAP_ALIGN ((uintptr_t)16)
+#define ALIGNMENT ((uintptr_t)16)
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
@@ -32,12 +32,9 @@ static enum proem_status check_view(struct rt_cuda_exec *x, int b, const struct 
     return PROEM_OK;
 }
 
-static bool is_direct(const struct rt_cuda_exec *x, int b, const struct rt_cuda_view *v) {
-    uintptr_t size = (uintptr_t)(v->view.bits < 8 ? 1 : v->view.bits / 8);
-    if (!v->on_device || v->apart) return false;
-    if ((size & (size - 1)) == 0 && (uintptr_t)v->view.data % size != 0) return false;
-    if (x->program->mapped[b] && (uintptr_t)v->view.data % MAP_ALIGN != 0) return false;
-    return rt_view_is_compact(&v->view);
+static bool is_direct(const struct rt_cuda_view *v) {
+    return v->on_device && !v->apart && (uintptr_t)v->view.data % ALIGNMENT == 0 &&
+           rt_view_is_compact(&v->view);
 }
 
 /* The compact form of a tensor on the host. */
@@ -115,7 +112,7 @@ static enum proem_status bind(struct rt_cuda_exec *x, const struct rt_cuda_view 
         TRY(check_view(x, b, &views[b].view, e));
         x->staged[b].in_use = false;
         if (!views[b].on_device) *on_host = true;
-        if (is_direct(x, b, &views[b])) {
+        if (is_direct(&views[b])) {
             /* An empty tensor may have no memory; kernels get an address anyway. */
             void *data = views[b].view.data;
             x->buf[b] = data != NULL ? (cu_ptr)(uintptr_t)data : x->memory.at;
@@ -178,7 +175,7 @@ static enum proem_status encode_map(struct rt_cuda_exec *x, const struct cuda_la
         empty = empty || ext->dims[k] == 0;
     for (int k = 0; k < m->rank; k++) {
         dims[k] = empty ? 1 : (uint64_t)ext->dims[k];
-        strides[k] = empty ? MAP_ALIGN : (uint64_t)(ext->strides[k] * size);
+        strides[k] = empty ? ALIGNMENT : (uint64_t)(ext->strides[k] * size);
         box[k] = (uint32_t)m->box[k];
         steps[k] = 1;
     }

@@ -39,7 +39,7 @@ PK_I vf32 pk_ratio_(vf32 t, const float *c) {
     vf32 d =
         pk_mad_(pk_madc_(pk_set_vf32(c[10]), t, c[9]), z, pk_madc_(pk_set_vf32(c[8]), t, c[7]));
     d = pk_mad_(d, z, pk_madc_(pk_set_vf32(c[6]), t, c[5]));
-    return n / d;
+    return pk_over_(n, d);
 }
 PK_I vf32 pk_erfc_vf32(vf32 x) {
     vf32 t = pk_atmost_(pk_fabs_(x), 10.2f);
@@ -88,7 +88,7 @@ PK_I vf32 pk_gelu_vf32(vf32 x) {
     d = pk_madc_(d, t, 0x1.77ff8ep+0f);
     d = pk_madc_(d, t, -0x1.34c784p+1f);
     d = pk_madc_(d, t, 0x1.9fbd02p+0f);
-    vf32 y = n / d * q * s, w = pk_mad_(y, p, y); /* -w 2^27 */
+    vf32 y = pk_over_(n, d) * q * s, w = pk_mad_(y, p, y); /* -w 2^27 */
     vf32 above = pk_mad_(w, pk_set_vf32(0x1p-27f), x);
     vi32 denormal = (vi32)pk_madc_(w, pk_set_vf32(0x1p122f), -0x1p23f) - 0x4b000000;
     vi32 below = pk_select_vi32((vi32)(w > -0x1p-99f), denormal, (vi32)w - (27 << 23));

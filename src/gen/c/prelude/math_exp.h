@@ -13,6 +13,9 @@
 #define PK_LN2HI_  0x1.63p-1f
 #define PK_LN2LO_  -0x1.bd0106p-13f
 #define PK_MAGICI_ 0x4b400000
+#ifndef pk_over_ /* n / d where d is normal, at least 1/2, and nothing overflows */
+#define pk_over_(n, d) ((n) / (d))
+#endif
 
 /* expm1(r), |r| <= ln 2 / 2 */
 PK_I vf32 pk_expm1r_(vf32 r) {
@@ -74,7 +77,7 @@ PK_I vf32 pk_tanh_vf32(vf32 x) {
     vf32 q = pk_expm1r_(pk_reduce_(pk_atleast_(pk_fabs_(x) * -2.0f, -40.0f), &k));
     vf32 s = pk_pow2_(k);
     vf32 t = pk_mad_(s, q, s - 1.0f);
-    return pk_withsign_(pk_fabs_(t) / (t + 2.0f), x);
+    return pk_withsign_(pk_over_(pk_fabs_(t), t + 2.0f), x);
 }
 
 /* With h = (e^|x| - 1) / 4 and E = e^|x| / 4, which do not overflow where the results do not:
@@ -105,14 +108,14 @@ PK_I vf32 pk_sigmoid_vf32(vf32 x) {
     vi32 k;
     vf32 p = pk_expm1r_(pk_reduce_(pk_atleast_(pk_negabs_(x), -104.0f), &k)) + 1.0f;
     vf32 e = pk_scale_(p, k);
-    return pk_select_vf32((vi32)(x < 0.0f), e, pk_set_vf32(1.0f)) / (e + 1.0f);
+    return pk_over_(pk_select_vf32((vi32)(x < 0.0f), e, pk_set_vf32(1.0f)), e + 1.0f);
 }
 /* x e / (1 + e) for negative x, with e = p 2^k: the factor 2^k comes last, else a denormal e would
  * cost all the accuracy. Below -112 the result is 0 for all finite x; -inf gives NaN like PyTorch.
  */
 PK_I vf32 pk_silu_parts_(vf32 x, vf32 p, vi32 k, vi32 dead) {
     vi32 neg = (vi32)(x < 0.0f);
-    vf32 y = pk_select_vf32(neg, x * p, x) / (pk_scale_(p, k) + 1.0f);
+    vf32 y = pk_over_(pk_select_vf32(neg, x * p, x), pk_scale_(p, k) + 1.0f);
     return pk_scale_or0_(y, k & neg, dead);
 }
 PK_I vf32 pk_silu_vf32(vf32 x) {

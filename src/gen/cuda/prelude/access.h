@@ -3,9 +3,10 @@
  *
  * pk_ld<D, W>(base, i)         elements i .. i+W-1: wide accesses where the address allows
  * pk_ldn<D, W>(base, i, n)     the first n of them, the other lanes are 0
+ * pk_lda<D, W>(base, i)        the same where it is known that the address allows them
  * pk_ld1<D, W>(base, i)        element i in every lane;  pk_lds<D>(base, i): as a scalar
  * pk_ldg<D, W>(base, at, n)    elements at[0..n-1]
- * pk_st<D, W>, pk_stn<D, W>    the same for stores
+ * pk_st, pk_sta, pk_stn        the same for stores
  * pk_unpack<D, W>(words)       lanes from 32-bit words that hold the elements from bit 0 on
  * pk_pack<D, W>(v, words)      the other way
  *
@@ -204,17 +205,16 @@ template <int BYTES> PK_D void pk_put_words(void *p, const unsigned *w) {
         *(unsigned char *)p = (unsigned char)w[0];
     }
 }
-/* Where element i starts, if W elements from there can be moved as whole words; else NULL. */
+/* Where element i starts, if W elements from there can be moved as whole words; else NULL. Buffers
+ * start at multiples of 16 bytes, so that i alone decides: where it is a multiple of W by what it is
+ * computed from, no test is left. */
 template <class D, int W> PK_D char *pk_whole(const void *base, pk_i64 i) {
     if constexpr (W * D::bits % 8 != 0) {
         return 0;
     } else {
         const int bytes = W * D::bits / 8, unit = bytes < 16 ? bytes : 16;
-        const pk_i64 bit = i * D::bits;
-        char *const p = (char *)base + bit / 8;
-        bool ok = ((size_t)p & (unit - 1)) == 0;
-        if constexpr (D::bits < 8) ok = ok && bit % 8 == 0;
-        return ok ? p : 0;
+        const int per = unit * 8 / D::bits;
+        return (i & (per - 1)) == 0 ? (char *)base + i * D::bits / 8 : 0;
     }
 }
 
@@ -235,6 +235,15 @@ template <class D, int W> PK_D pk_lanes<typename D::scalar, W> pk_ld(const void 
         return pk_unpack<D, W>(w);
     }
 }
+template <class D, int W> PK_D pk_lanes<typename D::scalar, W> pk_lda(const void *base, pk_i64 i) {
+    if constexpr (W == 1) {
+        return pk_lanes<typename D::scalar, W>(pk_lds<D>(base, i));
+    } else {
+        unsigned w[(W * D::bits + 31) / 32];
+        pk_get_words<W * D::bits / 8>((const char *)base + i * D::bits / 8, w);
+        return pk_unpack<D, W>(w);
+    }
+}
 template <class D, int W> PK_D pk_lanes<typename D::scalar, W> pk_ld1(const void *base, pk_i64 i) {
     return pk_lanes<typename D::scalar, W>(pk_lds<D>(base, i));
 }
@@ -247,6 +256,16 @@ PK_D pk_lanes<typename D::scalar, W> pk_ldg(const void *base, const pk_i64 *at, 
 template <class D, int W>
 PK_D void pk_stn(void *base, pk_i64 i, const pk_lanes<typename D::scalar, W> &v, int n) {
     PK_EACH(W) if (l < n) pk_sts<D>(base, i + l, v.x[l]);
+}
+template <class D, int W>
+PK_D void pk_sta(void *base, pk_i64 i, const pk_lanes<typename D::scalar, W> &v) {
+    if constexpr (W == 1) {
+        pk_sts<D>(base, i, v.x[0]);
+    } else {
+        unsigned w[(W * D::bits + 31) / 32];
+        pk_pack_pairs<D, W>(v, w);
+        pk_put_words<W * D::bits / 8>((char *)base + i * D::bits / 8, w);
+    }
 }
 template <class D, int W>
 PK_D void pk_st(void *base, pk_i64 i, const pk_lanes<typename D::scalar, W> &v) {

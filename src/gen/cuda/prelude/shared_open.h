@@ -17,6 +17,16 @@
     }
 #define PK_LANES1_(name, lane, f) PK_LIBM1_(name, lane, scalar, f)
 
+/* n / d without the instructions for divisors that are denormal or large: the quotient by the
+ * reciprocal's approximation, and what it lacks. Infinities have no remainder. */
+PK_I vf32 pk_quick_over_(vf32 n, vf32 d) {
+    float r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(d.x[0]));
+    const float q = n.x[0] * r, more = __fmaf_rn(__fmaf_rn(-d.x[0], q, n.x[0]), r, q);
+    return vf32(fabsf(n.x[0]) <= 0x1.fffffep+127f ? more : q);
+}
+#define pk_over_(n, d) pk_quick_over_(n, d)
+
 PK_I vf32 pk_mad_(vf32 a, vf32 b, vf32 c) {
     return vf32(__fmaf_rn(a.x[0], b.x[0], c.x[0]));
 }
