@@ -11,7 +11,6 @@
 #include "fuse/sched.h"
 
 #include <math.h>
-#include <string.h>
 
 /* A tensor with so many times fewer elements than the operand is a part of a row or a group, and what
  * is computed from such ones is evaluated once for it. */
@@ -26,6 +25,7 @@ struct walk {
     double elements; /* of the operand */
     value_id root, v;
     bool v_stored;
+    int pending; /* values met that have not been looked through */
     /* what was met */
     bool has_v, conditions, across, looks, same;
     int leaves, first_bits;
@@ -95,9 +95,20 @@ static struct cost_work work_of(const struct sched *s, const struct node *n, val
     return cost_cast(graph_value(s->g, n->in[0])->dtype, graph_value(s->g, v)->dtype);
 }
 
+static void meet(struct walk *w, value_id v, int k_at) {
+    if (w->k_at[v] != 0) return;
+    w->k_at[v] = (signed char)k_at;
+    w->has_v = w->has_v || v == w->v;
+    if (!is_leaf(w, v)) {
+        w->pending++;
+        return;
+    }
+    meet_leaf(w, v);
+    if (is_large(w, v)) w->k_at[v] = (signed char)(k_at | VARIES);
+}
+
 static void meet_map(struct walk *w, value_id v) {
     const struct node *n = graph_def(w->s->g, v);
-    w->has_v = w->has_v || v == w->v;
     bool apart = n->op == OP_CONCAT || n->op == OP_PAD || n->op == OP_TAKE_ALONG ||
                  n->op == OP_LOOKUP || n->op == OP_BITCAST;
     w->conditions = w->conditions || apart;
@@ -111,9 +122,7 @@ static void meet_map(struct walk *w, value_id v) {
         if (u == 0) continue;
         /* Another part of a leaf is another leaf. */
         if (part && w->k_at[u] != 0 && is_leaf(w, u)) w->leaves++;
-        if (w->k_at[u] != 0) continue;
-        w->k_at[u] = (signed char)(i == 0 && op_is_view(n->op) ? through_view(w, n, v, w->k_at[v])
-                                                               : w->k_at[v]);
+        meet(w, u, i == 0 && op_is_view(n->op) ? through_view(w, n, v, w->k_at[v]) : w->k_at[v]);
     }
 }
 
@@ -131,18 +140,37 @@ static bool lies_there(const struct walk *w, value_id v, enum dtype d) {
  * spread. But if the value that is decided on is a part that differs with every k, it is evaluated
  * with every element. */
 static void sum_work(struct walk *w, value_id v) {
-    if (w->k_at[v] == 0) return;
     struct sched *s = w->s;
     const struct node *n = graph_def(s->g, v);
-    bool leaf = is_leaf(w, v), large = is_large(w, v), varies = large && (leaf || n->n_in == 0);
-    for (int i = 0; i < n->n_in && !leaf; i++)
-        varies = varies || (w->k_at[n->in[i]] & VARIES) != 0;
     int place = w->k_at[v];
+    bool large = is_large(w, v), varies = large && n->n_in == 0;
+    for (int i = 0; i < n->n_in; i++)
+        varies = varies || (w->k_at[n->in[i]] & VARIES) != 0;
     if (varies) w->k_at[v] = (signed char)(place | VARIES);
-    if (leaf) return;
     double own = extent(s, v, place), all = extent(s, w->root, w->k_at[w->root] & ~VARIES);
     bool part = !large && !is_large(w, w->v) && own * PART > all;
     if ((large && varies) || part) add_work(&w->work, work_of(s, n, v));
+}
+
+/* Down from the root, up again, and the scratch is as it was: only what was met is touched. */
+static void look_through(struct walk *w, int k_at) {
+    value_id low = w->root;
+    meet(w, w->root, k_at);
+    for (value_id u = w->root; w->pending > 0; u--) {
+        if (w->k_at[u] == 0 || is_leaf(w, u)) continue;
+        w->pending--;
+        meet_map(w, u);
+        low = u;
+    }
+    for (value_id u = low; u <= w->root; u++) {
+        if (w->k_at[u] != 0 && !is_leaf(w, u)) sum_work(w, u);
+    }
+    for (value_id u = low; u <= w->root; u++) {
+        const struct node *n = graph_def(w->s->g, u);
+        for (int i = 0; i < n->n_in && w->k_at[u] != 0 && !is_leaf(w, u); i++)
+            w->k_at[n->in[i]] = 0;
+    }
+    w->k_at[w->root] = 0;
 }
 
 static bool describe(struct sched *s, value_id root, bool right, value_id v, bool v_stored,
@@ -152,19 +180,7 @@ static bool describe(struct sched *s, value_id root, bool right, value_id v, boo
     w.elements = count_of(s, root);
     *o = (struct cost_operand){.plain = true};
     if (w.elements <= 0) return false;
-    memset(w.k_at, 0, (size_t)root + 1);
-    w.k_at[root] = (signed char)(right && graph_value(s->g, root)->rank >= 2 ? 2 : 1);
-    for (value_id u = root; u >= 1; u--) {
-        if (w.k_at[u] == 0) continue;
-        if (u == v) w.has_v = true;
-        if (is_leaf(&w, u)) {
-            meet_leaf(&w, u);
-            continue;
-        }
-        meet_map(&w, u);
-    }
-    for (value_id u = 1; u <= root; u++)
-        sum_work(&w, u);
+    look_through(&w, right && graph_value(s->g, root)->rank >= 2 ? 2 : 1);
     const struct value *own = graph_value(s->g, root);
     add_work(&w.work, cost_cast(own->dtype, entering));
     /* Arithmetic is in f32: what is narrower is rounded once. */
