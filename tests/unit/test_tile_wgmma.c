@@ -110,6 +110,28 @@ static void test_feeds(void **state) {
     check_fits(&t, &d);
 }
 
+/* Tiles that are passed over: the next best, all of them fit, the last one stays. */
+static void test_passed(void **state) {
+    (void)state;
+    struct device_desc d = device("sm_90a");
+    struct tile_wgmma_problem p = problem(4096, 4096, 4096);
+    struct tile_wgmma best = tile_cuda_wgmma(&p, &d), before = best;
+    assert_in_range(best.choices, 2, 16);
+    for (p.passed = 1; p.passed < best.choices; p.passed++) {
+        struct tile_wgmma t = tile_cuda_wgmma(&p, &d);
+        check_fits(&t, &d);
+        assert_int_equal(t.choices, best.choices);
+        assert_true(t.seconds >= before.seconds);
+        assert_false(t.rows == before.rows && t.cols == before.cols && t.turns == before.turns);
+        before = t;
+    }
+    struct tile_wgmma last = tile_cuda_wgmma(&p, &d);
+    assert_true(last.rows == before.rows && last.cols == before.cols);
+    p.passed = -1;
+    struct tile_wgmma first = tile_cuda_wgmma(&p, &d);
+    assert_true(first.rows == best.rows && first.cols == best.cols && first.turns == best.turns);
+}
+
 static void test_none(void **state) {
     (void)state;
     struct device_desc old = device("sm_80"), next = device("sm_100a"), d = device("sm_90a");
@@ -129,10 +151,8 @@ static void test_none(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_feeds),
-        cmocka_unit_test(test_none),
+        cmocka_unit_test(test_plain),  cmocka_unit_test(test_weights), cmocka_unit_test(test_feeds),
+        cmocka_unit_test(test_passed), cmocka_unit_test(test_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
