@@ -187,6 +187,12 @@ static void use_inputs(struct sched *s, const struct node *n, bits users) {
     }
 }
 
+/* What a checked value is computed from is checked, too, unless it is stored. */
+static void check_inputs(struct sched *s, const struct node *n, bool checked) {
+    for (int i = 0; i < n->n_in && checked; i++)
+        s->v[n->in[i]].checked = true;
+}
+
 static void use_inputs_by(struct sched *s, const struct node *n, int kernel) {
     for (int i = 0; i < n->n_in; i++) {
         if (n->in[i] != 0) bits_set(s->v[n->in[i]].users, kernel);
@@ -311,12 +317,13 @@ static void decide_held(struct decide *d, value_id v) {
     struct value_state *st = &s->v[v];
     const struct node *n = graph_def(s->g, v);
     int c = st->region;
-    bool outside = any_bit(st->users, s->words, c);
+    bool outside = any_bit(st->users, s->words, c) || st->checked;
     bool inside = bits_get(st->users, c);
     if (outside && !st->is_output && push_back(d, v)) {
         st->rule = "recompute";
         st->why = "recomputed outside from an operand that is stored anyway or smaller";
         use_inputs(s, n, st->users);
+        check_inputs(s, n, st->checked);
         return;
     }
     if (st->is_output)
@@ -381,12 +388,14 @@ static enum proem_status decide_map(struct decide *d, value_id v) {
                                                 : "computing it again costs less than storing it";
     }
     use_inputs(s, n, st->users);
+    check_inputs(s, n, st->checked);
     return PROEM_OK;
 }
 
 static enum proem_status decide_opaque(struct sched *s, value_id v) {
     struct value_state *st = &s->v[v];
-    if (!st->is_output && !any_bit(st->users, s->words, st->region)) return PROEM_OK;
+    if (!st->is_output && !st->checked && !any_bit(st->users, s->words, st->region))
+        return PROEM_OK;
     store_in(s, v, st->region, st->is_output ? "output" : "order",
              "the kernel must be finished before an element can be read");
     use_inputs_by(s, graph_def(s->g, v), st->region);
@@ -411,6 +420,10 @@ static bool decide_init(struct decide *d) {
     for (value_id v = 0; v < n; v++) {
         s->v[v].users = bits_new(s);
         if (s->v[v].users == NULL) return false;
+    }
+    for (size_t i = 0; i < s->plan->low.checks.n; i++) {
+        const struct data_check *c = &s->plan->low.checks.at[i];
+        if (s->v[graph_node(s->g, c->user)->out].live) s->v[c->value].checked = true;
     }
     work_of(s, d->work);
     return true;

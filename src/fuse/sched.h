@@ -40,7 +40,8 @@ struct value_state {
     fn_id f;   /* its fn there */
     bits prov; /* clusters that the value is computed from */
     bool live, stored, is_output;
-    int owner; /* cluster or pointwise kernel that stores it; index into plan.kernels later */
+    bool checked; /* a data check computes it, from values that are stored */
+    int owner;    /* cluster or pointwise kernel that stores it; index into plan.kernels later */
     const char *rule; /* why it is stored or inlined (docs/fusion.md) */
     const char *why;
     bits users; /* kernels that evaluate it: clusters, then pointwise kernels */

@@ -31,3 +31,11 @@ $ printf '#!/bin/sh\ncase $1 in --version) echo bad 1 ;; *) echo broken >&2; exi
 | proem: the C compiler 'DIR/bad-cc' failed (exit 3) on unit 'k0_pointwise_y': broken
 $ CC=$PWD/bad-cc PROEM_CACHE_DIR= proem run g.proem 2> /dev/null
 ? 4
+
+# Offsets that a reduction computes and only its own kernel needs: the check of data reads them.
+$ printf 'graph g(x: f32[1, 64], id: i64[4, 2], v: f32[4, 64, 32]) { return grouped_matmul(x, v, cast(sum(id, axes=[1]), i32)) }' >offsets.proem
+$ proem run offsets.proem --in id=zeros --check | sed 's/max_err.*  ok/ok/'
+| out0: f32[1, 32]  ok (32 checked, 0 unbounded)
+$ proem run offsets.proem --in id=ones
+2> proem: grouped_matmul(x, v, cast_1): cast_1[0] is 2; offsets must not decrease and are at most the 1 rows of x
+? 2
