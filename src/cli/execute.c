@@ -13,8 +13,10 @@ double now_us(void) {
 }
 
 static void describe(const struct array *a, const struct value *v, DLTensor *out) {
-    *out = (DLTensor){
-        .data = a->data, .device = {kDLCPU, 0}, .ndim = v->rank, .dtype = dtype_to_dl(v->dtype)};
+    *out = (DLTensor){.data = a->data,
+                      .device = {kDLCPU, 0},
+                      .ndim = v->rank,
+                      .dtype = dtype_to_dl(dtype_stored(v->dtype))};
 }
 
 static enum proem_status run_error(const struct bound_run *r, enum proem_status status,
@@ -63,7 +65,11 @@ enum proem_status bound_run_open(struct session *s, proem_program *p, struct bou
     for (size_t i = 0; i < r->n_in; i++) {
         const struct value *v = graph_value(g, g->params.at[i].value);
         describe(&s->in[i].array, v, &r->in_tensor[i]);
-        r->in_tensor[i].shape = s->in[i].array.type.shape;
+        int64_t *shape = ARENA_NEW(&s->arena, int64_t, MAX_RANK);
+        if (shape == NULL) return err_nomem(e);
+        memcpy(shape, s->in[i].array.type.shape, MAX_RANK * sizeof *shape);
+        if (v->rank > 0) shape[v->rank - 1] = stored_dim(v->dtype, shape[v->rank - 1]);
+        r->in_tensor[i].shape = shape;
         r->in_ptr[i] = &r->in_tensor[i];
     }
     TRY(run_error(r, proem_execution_prepare(r->x, r->in_ptr, r->n_in), e));

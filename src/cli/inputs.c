@@ -52,9 +52,6 @@ static enum proem_status sources_of_graph(struct session *s, struct err *e) {
 }
 
 static enum proem_status sources_of_weights(struct session *s, const char *path, struct err *e) {
-    size_t n = strlen(path);
-    if (n >= 5 && strcmp(path + n - 5, ".gguf") == 0)
-        return err_set(e, PROEM_UNSUPPORTED, "--weights: %s: GGUF files are not supported", path);
     struct archive *ar = NULL;
     TRY(src_files_archive(&s->files, path, &ar, e));
     for (size_t i = 0; i < s->n_in; i++) {

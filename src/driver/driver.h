@@ -200,6 +200,9 @@ enum proem_status fault_message(struct proem_program *p, const struct dims_bindi
 
 DLDataType dtype_to_dl(enum dtype d);
 enum dtype dtype_from_dl(DLDataType t); /* DT_NONE if proem has none */
+/* How a caller holds a tensor of dtype d, and its last dim: bytes for a block format. */
+enum dtype dtype_stored(enum dtype d);
+int64_t stored_dim(enum dtype d, int64_t n);
 /* Sizes of the symbols for these inputs, checked against every dim (driver/bind.c). set: values
  * given by name (-1: none), or NULL. */
 enum proem_status bind_sizes(const struct graph *g, struct dims_binding *b,

@@ -11,6 +11,7 @@
 #include "driver/exec.h"
 
 #include "driver/cuda.h"
+#include "ops/block.h"
 
 #include <string.h>
 
@@ -55,6 +56,14 @@ enum dtype dtype_from_dl(DLDataType t) {
         if (dl_types[i].code == t.code && dl_types[i].bits == t.bits) return dl_types[i].dtype;
     }
     return DT_NONE;
+}
+
+enum dtype dtype_stored(enum dtype d) {
+    return dtype_is_block(d) ? DT_U8 : d;
+}
+
+int64_t stored_dim(enum dtype d, int64_t n) {
+    return dtype_is_block(d) ? dtype_bytes(d, n) : n;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -178,12 +187,12 @@ static enum proem_status check_tensor(const struct proem_execution *x, const cha
                                       bool *on_device, struct err *e) {
     if (t == NULL) return err_set(e, PROEM_INVALID, "%s '%s' is missing", what, name);
     TRY(check_place(x, what, name, t, on_device, e));
-    if (dtype_from_dl(t->dtype) != v->dtype)
+    if (dtype_from_dl(t->dtype) != dtype_stored(v->dtype))
         return err_set(e, PROEM_INVALID,
                        "%s '%s' has DLPack's type (%d, %d bits, %d lanes); "
                        "expected %s",
                        what, name, t->dtype.code, t->dtype.bits, t->dtype.lanes,
-                       dtype_name(v->dtype));
+                       dtype_name(dtype_stored(v->dtype)));
     if (t->ndim != v->rank)
         return err_set(e, PROEM_INVALID, "%s '%s' has %d dims; expected %d", what, name,
                        (int)t->ndim, v->rank);
@@ -205,10 +214,27 @@ static enum proem_status check_inputs(struct proem_execution *x, const DLTensor 
     return PROEM_OK;
 }
 
+/* The dims in elements of what is stored in blocks: a row is its bytes. */
+static enum proem_status count_elements(struct proem_execution *x, size_t i) {
+    const struct value *v = param(x, i);
+    if (!dtype_is_block(v->dtype)) return PROEM_OK;
+    const struct block_format *f = block_format(v->dtype);
+    int64_t *last = &x->in_shape[i][v->rank - 1];
+    if (*last < 0 || *last % f->bytes != 0 || *last / f->bytes > INT64_MAX / f->elements)
+        return err_set(&x->err, PROEM_INVALID,
+                       "input '%s': its rows have %lld bytes; expected a multiple of %d, blocks of "
+                       "%s",
+                       v->name, (long long)*last, f->bytes, f->name);
+    *last = *last / f->bytes * f->elements;
+    return PROEM_OK;
+}
+
 static bool same_shapes(const struct proem_execution *x, const DLTensor *const *in) {
     for (size_t i = 0; i < x->n_in; i++) {
-        if (x->in_rank[i] == 0) continue; /* whose shape may be NULL */
-        if (memcmp(x->in_shape[i], in[i]->shape, (size_t)x->in_rank[i] * sizeof(int64_t)) != 0)
+        int last = x->in_rank[i] - 1;
+        if (last < 0) continue; /* whose shape may be NULL */
+        if (memcmp(x->in_shape[i], in[i]->shape, (size_t)last * sizeof(int64_t)) != 0) return false;
+        if (stored_dim(param(x, i)->dtype, x->in_shape[i][last]) != in[i]->shape[last])
             return false;
     }
     return true;
@@ -254,6 +280,7 @@ static enum proem_status prepare(struct proem_execution *x, const DLTensor *cons
         x->in_rank[i] = in[i]->ndim;
         if (in[i]->ndim > 0)
             memcpy(x->in_shape[i], in[i]->shape, (size_t)in[i]->ndim * sizeof(int64_t));
+        TRY(count_elements(x, i));
     }
     pthread_mutex_lock(&x->p->lock);
     enum proem_status s = bind(x);

@@ -9,7 +9,7 @@
 
 static enum proem_status compact(struct proem_execution *x, size_t i, struct eval_input *out) {
     const struct rt_view *v = &x->views[i];
-    *out = (struct eval_input){.rank = v->rank, .shape = v->shape, .data = v->data};
+    *out = (struct eval_input){.rank = v->rank, .shape = x->in_shape[i], .data = v->data};
     if (v->data == NULL && x->bytes[i] > 0)
         return err_set(&x->err, PROEM_INVALID, "input '%s': its data pointer is null",
                        graph_value(x->p->graph, x->p->graph->params.at[i].value)->name);

@@ -65,7 +65,7 @@ void cores_note(struct ev *ev, const struct node *n, const struct tensor *in,
         if (!ev->splits[v]) continue;
         double u[3] = {0}, others = 0;
         for (int k = 0; k < n->n_in; k++) {
-            if (n->in[k] == 0) continue;
+            if (n->in[k] == 0 || dtype_is_block(in[k].dtype)) continue;
             double x = core_of(ev, n->in[k], &in[k]);
             if (k < 3)
                 u[k] = x;
@@ -73,7 +73,9 @@ void cores_note(struct ev *ev, const struct node *n, const struct tensor *in,
                 others = fmax(others, x);
         }
         struct span divisor = n->op == OP_DIV ? span_of(&in[1]) : (struct span){1, 1};
+        /* what algebra may leave of a block: numbers and scales are below 2^16 */
         double own = fmax(span_of(&out[j]).most, others);
+        if (n->op == OP_DEQUANTIZE && n->in[1] == 0) own *= 0x1p16;
         ev->cores[v] = fmax(own, core_bound(n, u, divisor));
     }
 }

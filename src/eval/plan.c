@@ -41,7 +41,8 @@ bool row_by_row(const struct graph *g, const struct node *n, int k) {
     case OP_SLICE: return n->attrs.axis == last && same_leading(in, out);
     case OP_RMS_NORM:
     case OP_LAYER_NORM: return k == 0 && same_leading(in, out);
-    case OP_DEQUANTIZE:
+    case OP_DEQUANTIZE: /* blocks are read whole */
+        return k == 0 && n->in[1] != 0 && scale_by_column(g, n, out);
     case OP_QUANTIZE: return k == 0 && scale_by_column(g, n, out);
     case OP_SUM:
     case OP_MEAN:
@@ -258,7 +259,7 @@ void plan_algebra(const struct graph *g, bool *splits, bool *want_mag, bool *rea
         case OP_LAYER_NORM: s = terms = true; break;
         case OP_DEQUANTIZE:
             s = true;
-            terms = n->n_in > 2 && n->in[2] != 0;
+            terms = n->in[1] == 0 || n->in[2] != 0;
             break;
         default: break;
         }

@@ -120,6 +120,7 @@ static enum proem_status prepare(struct ev *ev, const struct node *n, const stru
 
 enum proem_status eval_dequantize(struct ev *ev, const struct node *n, const struct tensor *in,
                                   struct tensor *out) {
+    if (dtype_is_block(in[0].dtype)) return eval_blocks(ev, in, out);
     struct quant_job j;
     TRY(prepare(ev, n, in, out, &j));
     j.wide = out->dtype == DT_F64 || in[1].dtype == DT_F64 ? DT_F64 : DT_F32;

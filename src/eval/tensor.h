@@ -159,6 +159,8 @@ enum proem_status eval_bitcast(struct ev *, const struct node *, const struct te
                                struct tensor *);
 enum proem_status eval_dequantize(struct ev *, const struct node *, const struct tensor *,
                                   struct tensor *);
+/* dequantize of a tensor in a block format (block.c) */
+enum proem_status eval_blocks(struct ev *, const struct tensor *, struct tensor *);
 enum proem_status eval_quantize(struct ev *, const struct node *, const struct tensor *,
                                 struct tensor *);
 enum proem_status eval_layout(struct ev *, const struct node *, const struct tensor *,

@@ -24,6 +24,7 @@ static enum proem_status index_archive(struct archive *ar, const void *memory, s
     switch (ar->kind) {
     case ARCHIVE_NPZ: TRY(npz_index(ar, memory, n, e)); break;
     case ARCHIVE_ONNX: TRY(onnx_index(ar, e)); break;
+    case ARCHIVE_GGUF: TRY(gguf_index(ar, e)); break;
     default: TRY(safetensors_index(ar, e)); break;
     }
     if (ar->n > 1) qsort(ar->entries, ar->n, sizeof ar->entries[0], by_key);
@@ -38,17 +39,16 @@ static enum proem_status index_archive(struct archive *ar, const void *memory, s
 static enum proem_status open_any(struct arena *a, const char *name, const char *suffix,
                                   const void *memory, size_t n, struct archive **out,
                                   struct err *e) {
-    if (ends_with(suffix, ".gguf"))
-        return err_set(e, PROEM_UNSUPPORTED, "%s: GGUF files are not supported", name);
     bool npz = ends_with(suffix, ".npz"), onnx = ends_with(suffix, ".onnx") && memory == NULL;
-    if (!npz && !onnx && !ends_with(suffix, ".safetensors"))
-        return err_set(e, PROEM_INVALID, "%s: expected a file named .npz, .safetensors or .onnx",
-                       name);
+    bool gguf = ends_with(suffix, ".gguf");
+    if (!npz && !onnx && !gguf && !ends_with(suffix, ".safetensors"))
+        return err_set(e, PROEM_INVALID,
+                       "%s: expected a file named .npz, .safetensors, .gguf or .onnx", name);
     struct archive *ar = ARENA_NEW(a, struct archive, 1);
     char *copy = arena_strdup(a, name);
     if (ar == NULL || copy == NULL) return err_nomem(e);
     *ar = (struct archive){.arena = a, .name = copy, .file = {.fd = -1}};
-    ar->kind = npz ? ARCHIVE_NPZ : onnx ? ARCHIVE_ONNX : ARCHIVE_SAFETENSORS;
+    ar->kind = npz ? ARCHIVE_NPZ : onnx ? ARCHIVE_ONNX : gguf ? ARCHIVE_GGUF : ARCHIVE_SAFETENSORS;
     if (memory != NULL)
         ar->file = file_memory(copy, memory, n);
     else
@@ -131,5 +131,6 @@ enum proem_status archive_read(struct archive *ar, size_t i, const struct alloca
     struct array_type type;
     if (ar->kind == ARCHIVE_NPZ) return npz_read(ar, entry, alloc, &type, out, e);
     if (ar->kind == ARCHIVE_ONNX) return onnx_read(ar, entry, alloc, out, e);
+    if (ar->kind == ARCHIVE_GGUF) return gguf_read(ar, entry, alloc, out, e);
     return safetensors_read(ar, entry, alloc, out, e);
 }

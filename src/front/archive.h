@@ -12,17 +12,17 @@ struct archive_entry {
     const char *key;
     struct array_type type; /* npz: known only once its header was read */
     const char *unsupported;
-    uint64_t begin, end; /* safetensors: the tensor's place in the data */
+    uint64_t begin, end; /* safetensors, gguf: the tensor's place in the data */
     uint64_t member;     /* npz, onnx: the member's number */
 };
 
 struct archive {
     struct arena *arena;
     const char *name;
-    enum { ARCHIVE_SAFETENSORS, ARCHIVE_NPZ, ARCHIVE_ONNX } kind;
+    enum { ARCHIVE_SAFETENSORS, ARCHIVE_NPZ, ARCHIVE_ONNX, ARCHIVE_GGUF } kind;
     size_t n;
     struct archive_entry *entries; /* sorted by key */
-    struct file file;              /* safetensors */
+    struct file file;              /* safetensors, gguf */
     uint64_t data_at;
     void *zip;               /* npz: libzip's handle */
     struct onnx_model *onnx; /* onnx */
@@ -30,12 +30,15 @@ struct archive {
 
 /* Fill n, entries (in any order) and what else the kind needs. */
 enum proem_status safetensors_index(struct archive *ar, struct err *e);
+enum proem_status gguf_index(struct archive *ar, struct err *e);
 /* memory is NULL: open ar->name. */
 enum proem_status npz_index(struct archive *ar, const void *memory, size_t n, struct err *e);
 void npz_close(struct archive *ar);
 
 enum proem_status safetensors_read(struct archive *ar, const struct archive_entry *entry,
                                    const struct allocator *alloc, struct array *out, struct err *e);
+enum proem_status gguf_read(struct archive *ar, const struct archive_entry *entry,
+                            const struct allocator *alloc, struct array *out, struct err *e);
 /* out may be NULL: then only the type is read. */
 enum proem_status npz_read(struct archive *ar, const struct archive_entry *entry,
                            const struct allocator *alloc, struct array_type *type,

@@ -5,6 +5,7 @@
  * only renames; sub-byte elements stored one a byte are packed into a new buffer.
  */
 #include "front/front.h"
+#include "ops/block.h"
 
 #include <string.h>
 
@@ -70,6 +71,17 @@ static enum dtype carrier_of(enum dtype d) {
     }
 }
 
+/* The shape in elements of blocks whose bytes are `stored`. */
+static bool shape_of_blocks(const struct array_type *stored, enum dtype d, int64_t *shape) {
+    if (!dtype_is_block(d) || stored->dtype != DT_U8 || stored->rank < 1) return false;
+    const struct block_format *f = block_format(d);
+    memcpy(shape, stored->shape, (size_t)stored->rank * sizeof *shape);
+    int64_t *last = &shape[stored->rank - 1];
+    if (*last % f->bytes != 0 || *last / f->bytes > INT64_MAX / f->elements) return false;
+    *last = *last / f->bytes * f->elements;
+    return true;
+}
+
 static enum proem_status mismatch(const struct array *a, const struct array_type *want,
                                   const char *what, struct err *e) {
     struct str has, need;
@@ -79,7 +91,9 @@ static enum proem_status mismatch(const struct array *a, const struct array_type
     array_type_print(want, &need);
     const char *as = "";
     enum dtype c = carrier_of(want->dtype);
-    if (dtype_is_subbyte(want->dtype))
+    if (dtype_is_block(want->dtype))
+        as = " (u8 may hold its blocks, the last dim counting bytes)";
+    else if (dtype_is_subbyte(want->dtype))
         as = " (as u8, packed and flat, or one element a byte in that shape)";
     else if (c == DT_U16)
         as = " (u16 may hold its bits)";
@@ -148,6 +162,13 @@ enum proem_status array_adopt(struct array *a, const struct array_type *want, co
         clear_tail(a);
         return PROEM_OK;
     }
+    struct array_type blocks = *want;
+    if (shape_of_blocks(&a->type, want->dtype, blocks.shape) && a->type.rank == want->rank &&
+        same_shape(&blocks, want)) {
+        a->type = *want;
+        a->count = count;
+        return PROEM_OK;
+    }
     if (!dtype_is_subbyte(want->dtype)) return mismatch(a, want, what, e);
     /* A rank-1 tensor may be meant either way; the lengths differ unless both are 0 or 1. One byte
      * for one element is then read as packed, which ignores the unused bits. */
@@ -165,6 +186,7 @@ enum proem_status array_adopt(struct array *a, const struct array_type *want, co
 bool array_shape_as(const struct array_type *stored, enum dtype d, int rank, int64_t *shape) {
     bool carried = stored->dtype == d || stored->dtype == carrier_of(d);
     bool unpacked = dtype_is_subbyte(d) && (stored->dtype == DT_U8 || stored->dtype == DT_I8);
+    if (stored->rank == rank && shape_of_blocks(stored, d, shape)) return true;
     if (stored->rank != rank || !(carried || unpacked)) return false;
     if (rank == 1 && unpacked && stored->dtype == DT_U8) return false; /* it may be packed */
     memcpy(shape, stored->shape, (size_t)rank * sizeof shape[0]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * front: tensors from outside. Files (.npy, .npz, .safetensors, .onnx), sources named on the command line
+ * front: tensors from outside. Files (.npy, .npz, .safetensors, .gguf,
+ * .onnx), sources named on the command line
  * or in the graph text, and values made from a seed.
  *
  * Every file is hostile: sizes are checked before anything is allocated, nothing is read past what
@@ -41,7 +42,8 @@ void array_free(struct array *a);
 
 /* A file has fewer dtypes than the graph: in .npy, bf16 is u16 and f8, e8m0 are u8 bits; a sub-byte
  * tensor is u8, packed and flat, or u8 or i8, one element each, in the tensor's shape (integers are
- * values, checked against the dtype's range; f4 are bits). Turns what was read into `want`, in
+ * values, checked against the dtype's range; f4 are bits); a block format is u8, whose last dim
+ * counts bytes. Turns what was read into `want`, in
  * place; `what` names it in errors. On failure the array is unchanged. */
 enum proem_status array_adopt(struct array *a, const struct array_type *want, const char *what,
                               struct err *e);
@@ -100,13 +102,14 @@ enum proem_status npy_read_data(struct npy_stream *s, const struct npy_header *h
 /* Version 1, C order, little-endian; sub-byte tensors packed and flat. */
 enum proem_status npy_write(const char *path, const struct array *a, struct err *e);
 
-/* ---- archives: .npz, .safetensors and .onnx (front/archive.h) -------------------------- */
+/* ---- archives: .npz, .safetensors, .gguf and .onnx (front/archive.h) -------------------------- */
 
 struct archive;
 
 enum proem_status archive_open(struct arena *a, const char *path, struct archive **out,
                                struct err *e);
-/* The same over memory, which must outlive the archive. suffix: ".npz" or ".safetensors". */
+/* The same over memory, which must outlive the archive. suffix: ".npz", ".safetensors" or
+ * ".gguf". */
 enum proem_status archive_open_memory(struct arena *a, const char *name, const char *suffix,
                                       const void *bytes, size_t n, struct archive **out,
                                       struct err *e);
@@ -142,7 +145,7 @@ struct random_rule {
 };
 
 /* `randn` for floats, the full range for integers, within the rule (NULL: none); e8m0 lies within
- * 2^-4..2^4. The values depend on (dtype, seed, name, rule, position) alone and are the same on
+ * 2^-4..2^4; blocks have any bits and moderate scales. The values depend on (dtype, seed, name, rule, position) alone and are the same on
  * every machine. PROEM_INVALID if no value satisfies the rule and count is not 0. */
 enum proem_status random_fill(void *data, enum dtype d, int64_t count, uint64_t seed,
                               const char *name, const struct random_rule *rule, struct err *e);
@@ -163,7 +166,6 @@ void random_choose(int64_t n, int64_t k, uint64_t seed, const char *name, int64_
 enum src_kind {
     SRC_NPY,
     SRC_ARCHIVE,
-    SRC_GGUF,
     SRC_ZEROS,
     SRC_ONES,
     SRC_ARANGE,

@@ -12,6 +12,7 @@
  * long as the compiler does not contract expressions (-ffp-contract=off).
  */
 #include "front/front.h"
+#include "ops/block.h"
 
 #include <math.h>
 #include <string.h>
@@ -238,11 +239,24 @@ static void sort_elements(enum dtype d, void *data, int64_t n) {
     }
 }
 
+/* Any bits, but for the scales. Of a number of bytes in this name's stream, each is its own word. */
+static void fill_blocks(unsigned char *data, const struct block_format *f, int64_t count,
+                        uint64_t key) {
+    for (int64_t i = 0; i < count / f->elements; i++) {
+        unsigned char *block = data + i * f->bytes;
+        for (int k = 0; k < f->bytes; k++)
+            block[k] = (unsigned char)(word_at(key, i * f->bytes + k) >> 56);
+        block_tame(f, block, word_at(key, i * f->bytes));
+    }
+}
+
 enum proem_status random_fill(void *data, enum dtype d, int64_t count, uint64_t seed,
                               const char *name, const struct random_rule *rule, struct err *e) {
     if (count <= 0) return PROEM_OK;
     uint64_t key = key_of(seed, name);
-    if (d == DT_E8M0) {
+    if (dtype_is_block(d)) {
+        fill_blocks(data, block_format(d), count, key);
+    } else if (d == DT_E8M0) {
         fill_e8m0(data, count, key, -4, 4);
     } else if (dtype_is_float(d)) {
         struct narrow n = narrow_of(d);

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #define SRC_FORMS                                                                                  \
-    "expected x.npy, m.npz:KEY, m.safetensors:KEY, m.onnx:KEY, zeros, ones, arange, randn, rand, " \
-    "randint:LO:HI or a number"
+    "expected x.npy, m.npz:KEY, m.safetensors:KEY, m.gguf:KEY, m.onnx:KEY, zeros, ones, arange, "  \
+    "randn, rand, randint:LO:HI or a number"
 
 /* ---- parsing --------------------------------------------------------------------------------- */
 
@@ -98,21 +98,18 @@ static bool ends_with(const char *s, const char *suffix) {
 static enum proem_status parse_file(struct arena *a, const char *text, const char *folder,
                                     struct src *out, struct err *e) {
     static const char *const suffixes[] = {".npz", ".safetensors", ".gguf", ".onnx"};
-    const char *path_end = NULL, *suffix = NULL;
+    const char *path_end = NULL;
     for (size_t i = 0; i < COUNT_OF(suffixes); i++) {
         size_t n = strlen(suffixes[i]);
         const char *p = text;
         while ((p = strstr(p, suffixes[i])) != NULL && p[n] != ':')
             p++;
-        if (p != NULL && (path_end == NULL || p + n < path_end)) {
-            path_end = p + n;
-            suffix = suffixes[i];
-        }
+        if (p != NULL && (path_end == NULL || p + n < path_end)) path_end = p + n;
         if (ends_with(text, suffixes[i]) && path_end == NULL)
             return err_set(e, PROEM_INVALID, "'%s': which tensor? expected %s:KEY", text, text);
     }
     if (path_end != NULL) {
-        out->kind = strcmp(suffix, ".gguf") == 0 ? SRC_GGUF : SRC_ARCHIVE;
+        out->kind = SRC_ARCHIVE;
         if (path_end[1] == '\0')
             return err_set(e, PROEM_INVALID, "'%s': the key after ':' is empty", text);
         out->key = arena_strdup(a, path_end + 1);
@@ -226,15 +223,11 @@ static enum proem_status find_key(struct src_files *f, const struct src *s, stru
     return PROEM_OK;
 }
 
-static enum proem_status no_gguf(const struct src *s, const char *name, struct err *e) {
-    return err_set(e, PROEM_UNSUPPORTED, "%s: '%s': GGUF files are not supported", name, s->text);
-}
-
 enum proem_status src_shape(struct src_files *f, const struct src *s, const char *name,
                             enum dtype d, int rank, bool *known, int64_t *shape, struct err *e) {
     struct array_type stored = {0};
+    (void)name; /* what goes wrong here is a file's fault, and messages name the file */
     *known = false;
-    if (s->kind == SRC_GGUF) return no_gguf(s, name, e);
     if (s->kind == SRC_NPY) {
         TRY(read_npy(f->arena, s->path, NULL, &stored, NULL, e));
     } else if (s->kind == SRC_ARCHIVE) {
@@ -303,6 +296,10 @@ static enum proem_status fill(const struct src *s, const char *name, uint64_t se
                               struct err *e) {
     enum dtype d = a->type.dtype;
     union scalar v = {.i = 0};
+    if (dtype_is_block(d) && s->kind == SRC_ZEROS) return PROEM_OK; /* an array begins as zeros */
+    if (dtype_is_block(d))
+        return err_set(e, PROEM_INVALID, "%s: '%s' makes no blocks of %s; use zeros or a file",
+                       name, s->text, dtype_name(d));
     switch (s->kind) {
     case SRC_ZEROS:
     case SRC_ONES:
@@ -337,7 +334,6 @@ static enum proem_status fill(const struct src *s, const char *name, uint64_t se
 enum proem_status src_load(struct src_files *f, const struct src *s, const char *name,
                            const struct array_type *want, uint64_t seed,
                            const struct allocator *alloc, struct array *out, struct err *e) {
-    if (s->kind == SRC_GGUF) return no_gguf(s, name, e);
     if (s->kind == SRC_NPY || s->kind == SRC_ARCHIVE)
         return load_file(f, s, name, want, alloc, out, e);
     struct array a;

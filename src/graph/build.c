@@ -7,6 +7,7 @@
  * error was recorded when the operand failed.
  */
 #include "graph/internal.h"
+#include "ops/block.h"
 
 #include <string.h>
 
@@ -104,7 +105,7 @@ static bool dims_ok(struct graph *g, const struct place *at, const char *name, e
         }
     }
     bool small = dims_count(g, rank, dims, &count);
-    if (small && sx_is_const(g->sx, count, &v)) small = dtype_bytes(d, v) >= 0;
+    if (small && sx_is_const(g->sx, count, &v)) small = v == 0 || dtype_bytes(d, v) >= 0;
     if (!arena_ok(g->arena)) {
         place_nomem(at);
         return false;
@@ -116,16 +117,33 @@ static bool dims_ok(struct graph *g, const struct place *at, const char *name, e
     return small;
 }
 
+/* Rows of whole blocks. */
+static bool blocks_ok(struct graph *g, const struct place *at, const char *name, enum dtype d,
+                      int rank, const sx *dims) {
+    enum { MOST = MAX_RANK / 2 }; /* what the formats' graphs add to the dims has to fit too */
+    if (!dtype_is_block(d)) return true;
+    const struct block_format *f = block_format(d);
+    if (rank < 1 || rank > MOST) {
+        place_fail(at, "%s: a tensor in a block format has 1 to %d dimensions", name, MOST);
+        return false;
+    }
+    if (dims_divide(g, at, dims[rank - 1], sx_const(g->sx, f->elements)) != 0) return true;
+    place_fail(at, "%s: the last dimension of %s%s must be a multiple of %d", name, f->name,
+               label_dims(g, rank, dims), f->elements);
+    return false;
+}
+
 value_id graph_param(struct graph *g, const struct place *at, const char *name, enum dtype d,
                      int rank, const sx *dims, bool is_const, const char *source) {
     if (rank < 0 || rank > MAX_RANK) {
         place_fail(at, "%s: a tensor has at most %d dimensions", name, MAX_RANK);
         return 0;
     }
-    if (d <= DT_NONE || d >= DT_COUNT) {
+    if (d <= DT_NONE || (d >= DT_COUNT && !dtype_is_block(d))) {
         place_fail(at, "%s: no dtype", name);
         return 0;
     }
+    if (!blocks_ok(g, at, name, d, rank, dims)) return 0;
     if (!dims_ok(g, at, name, d, rank, dims)) return 0;
     struct type t = {.dtype = d, .rank = rank};
     if (rank > 0) memcpy(t.dims, dims, (size_t)rank * sizeof *dims);
@@ -269,6 +287,9 @@ enum proem_status graph_output(struct graph *g, const struct place *at, value_id
         v = literal_const(g, at, v, DT_NONE);
         if (v == 0) return at != NULL && at->err != NULL ? at->err->status : PROEM_INVALID;
     }
+    if (dtype_is_block(graph_value(g, v)->dtype))
+        return place_fail(at, "output %s is stored in blocks; write dequantize(%s)", label(g, v),
+                          label_name(g, v));
     struct output o = {.value = v, .in_param = in_param};
     if (in_param != 0) {
         const struct value *y = graph_value(g, v), *c = graph_value(g, in_param);

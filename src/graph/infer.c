@@ -177,6 +177,9 @@ static enum proem_status where(struct infer *x) {
 }
 
 static enum proem_status check_dtype(const struct infer *x, const char *what) {
+    if (dtype_is_block(x->a->dtype))
+        return infer_fail(x, "%s is a block format; only parameters have one",
+                          dtype_name(x->a->dtype));
     if (x->a->dtype <= DT_NONE || x->a->dtype >= DT_COUNT)
         return infer_fail(x, "%s is missing", what);
     return PROEM_OK;
@@ -242,7 +245,19 @@ static enum proem_status dim(struct infer *x) {
     return PROEM_OK;
 }
 
+/* What is stored in blocks has no elements before it is dequantized. */
+static enum proem_status check_blocks(const struct infer *x) {
+    for (int i = 0; i < x->n_in; i++) {
+        const struct value *v = infer_in(x, i);
+        if (v == NULL || !dtype_is_block(v->dtype) || (x->op == OP_DEQUANTIZE && i == 0)) continue;
+        return infer_fail(x, "%s is stored in blocks; write dequantize(%s)", label(x->g, x->in[i]),
+                          label_name(x->g, x->in[i]));
+    }
+    return PROEM_OK;
+}
+
 enum proem_status infer_types(struct infer *x) {
+    TRY(check_blocks(x));
     if (op_is_elementwise(x->op)) return elementwise(x);
     switch (x->op) {
     case OP_WHERE: return where(x);

@@ -239,9 +239,27 @@ static enum proem_status check_scale(const struct infer *x) {
                       label(x->g, x->in[1]));
 }
 
+/* A tensor in a block format has its scales in it. */
+static enum proem_status dequantize_blocks(struct infer *x) {
+    if (infer_in(x, 1) != NULL || infer_in(x, 2) != NULL)
+        return infer_fail(x, "%s has its scales in its blocks; leave out scale and zero",
+                          label(x->g, x->in[0]));
+    if (x->a->block != 0)
+        return infer_fail(x, "%s has blocks of its own; leave out block", label(x->g, x->in[0]));
+    x->a->axis = infer_in(x, 0)->rank - 1;
+    if (x->a->dtype == DT_NONE) x->a->dtype = DT_F32;
+    if (!dtype_is_float(x->a->dtype))
+        return infer_fail(x, "dtype=%s is no float dtype; cast the result",
+                          dtype_name(x->a->dtype));
+    return infer_results(x, 1, x->a->dtype);
+}
+
 static enum proem_status dequantize(struct infer *x) {
     const struct value *q = infer_in(x, 0), *z = infer_in(x, 2);
     enum dtype d = x->a->dtype;
+    if (dtype_is_block(q->dtype)) return dequantize_blocks(x);
+    if (infer_in(x, 1) == NULL)
+        return infer_fail(x, "the scale of %s is missing", label(x->g, x->in[0]));
     if (!dtype_is_int(q->dtype) && !is_f8_or_f4(q->dtype))
         return infer_fail(x, "%s must be of an integer, f8 or f4 dtype", label(x->g, x->in[0]));
     TRY(check_scale(x));

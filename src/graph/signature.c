@@ -49,7 +49,7 @@ static const struct signature table[] = {
     {OP_CAST, 4, {V("x"), POS("dtype", PAR_DTYPE), DEF("saturate", PAR_FLAG, 0),
                   INTERNAL("implied", PAR_IMPLIED)}},
     {OP_BITCAST, 2, {V("x"), POS("dtype", PAR_DTYPE)}},
-    {OP_DEQUANTIZE, 6, {V("q"), V("scale"), OPTIONAL("zero"), DEF("axis", PAR_AXIS, 1),
+    {OP_DEQUANTIZE, 6, {V("q"), OPTIONAL("scale"), OPTIONAL("zero"), DEF("axis", PAR_AXIS, 1),
                         DEF("block", PAR_BLOCK, 0), MAY("dtype", PAR_DTYPE)}},
     {OP_QUANTIZE, 6, {V("x"), V("scale"), OPTIONAL("zero"), DEF("axis", PAR_AXIS, 1),
                       DEF("block", PAR_BLOCK, 0), MAY("dtype", PAR_DTYPE)}},

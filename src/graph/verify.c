@@ -25,7 +25,9 @@ static enum proem_status verify_links(const struct graph *g, const struct node *
     for (int i = 0; i < n->n_out; i++) {
         const struct value *v = graph_value(g, n->out + (value_id)i);
         if (v->node != id || v->out != i) return bad(e, g, n, "its results belong to another node");
-        if (v->dtype <= DT_NONE || v->dtype >= DT_COUNT) return bad(e, g, n, "no dtype");
+        bool block = n->op == OP_PARAM && dtype_is_block(v->dtype);
+        if (!block && (v->dtype <= DT_NONE || v->dtype >= DT_COUNT))
+            return bad(e, g, n, "no dtype");
         if (v->rank < 0 || v->rank > MAX_RANK) return bad(e, g, n, "its rank is out of range");
         if (v->name == NULL) return bad(e, g, n, "its name is missing");
         for (int k = 0; k < v->rank; k++)

@@ -9,6 +9,8 @@
  */
 #include "ops/dtype.h"
 
+#include "ops/block.h"
+
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -30,18 +32,26 @@ static const struct dtype_row *row(enum dtype d) {
     return (unsigned)d < DT_COUNT ? &rows[d] : &rows[DT_NONE];
 }
 
+bool dtype_is_block(enum dtype d) {
+    return d >= DT_COUNT && d < DT_BLOCK_END;
+}
+
 const char *dtype_name(enum dtype d) {
-    return row(d)->name;
+    return dtype_is_block(d) ? block_format(d)->name : row(d)->name;
 }
 
 enum dtype dtype_from_name(const char *s, size_t n) {
     for (int d = DT_NONE + 1; d < DT_COUNT; d++)
         if (strlen(rows[d].name) == n && memcmp(rows[d].name, s, n) == 0) return (enum dtype)d;
+    for (int d = DT_COUNT; d < DT_BLOCK_END; d++) {
+        const char *name = block_format((enum dtype)d)->name;
+        if (strlen(name) == n && memcmp(name, s, n) == 0) return (enum dtype)d;
+    }
     return DT_NONE;
 }
 
 int dtype_bits(enum dtype d) {
-    return row(d)->bits;
+    return dtype_is_block(d) ? 8 : row(d)->bits;
 }
 
 enum dtype_cat dtype_cat(enum dtype d) {
@@ -65,14 +75,20 @@ bool dtype_has_arith(enum dtype d) {
 }
 
 bool dtype_is_subbyte(enum dtype d) {
-    return d != DT_NONE && row(d)->bits < 8;
+    return d != DT_NONE && dtype_bits(d) < 8;
 }
 
 int dtype_significand(enum dtype d) {
     return row(d)->significand;
 }
 
+static int64_t block_bytes(const struct block_format *f, int64_t n) {
+    if (n < 0 || n % f->elements != 0 || n / f->elements > INT64_MAX / f->bytes) return -1;
+    return n / f->elements * f->bytes;
+}
+
 int64_t dtype_bytes(enum dtype d, int64_t n) {
+    if (dtype_is_block(d)) return block_bytes(block_format(d), n);
     int bits = row(d)->bits;
     if (n < 0 || bits == 0) return -1;
     if (bits >= 8) return n > INT64_MAX / (bits / 8) ? -1 : n * (bits / 8);

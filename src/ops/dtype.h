@@ -37,11 +37,21 @@ enum dtype {
 #define DTYPE_ENUM(id, name, bits, cat, sig) DT_##id,
     DTYPE_LIST(DTYPE_ENUM)
 #undef DTYPE_ENUM
-        DT_COUNT
+        DT_COUNT,
+    /* block formats (ops/block.h): how parameters may be stored. No elements of theirs are ever
+     * loaded, computed or converted, so loops over dtypes end at DT_COUNT. */
+    DT_BLOCK_BEFORE = DT_COUNT - 1,
+#define BLOCK(id, name, gguf, elements, bytes, half0, half1, exponent, text) DT_##id,
+#include "ops/block.def"
+#undef BLOCK
+    DT_BLOCK_END
 };
 
 enum dtype_cat { CAT_NONE, CAT_B, CAT_U, CAT_S, CAT_F, CAT_Q };
 
+/* A block format? Its name and bytes are known here; its bits are those of a byte, its category is
+ * CAT_NONE. */
+bool dtype_is_block(enum dtype d);
 const char *dtype_name(enum dtype d);
 enum dtype dtype_from_name(const char *s, size_t n); /* DT_NONE if there is none */
 int dtype_bits(enum dtype d);
@@ -52,7 +62,8 @@ bool dtype_is_float(enum dtype d);  /* F or Q */
 bool dtype_has_arith(enum dtype d); /* not Q */
 bool dtype_is_subbyte(enum dtype d);
 int dtype_significand(enum dtype d);
-/* Bytes of n elements, sub-byte ones packed; -1 when that overflows int64. */
+/* Bytes of n elements, sub-byte ones packed; -1 when that overflows int64, or when a block format
+ * has no whole number of blocks. */
 int64_t dtype_bytes(enum dtype d, int64_t n);
 /* Integer range. For u64 the maximum does not fit: max is INT64_MAX. */
 void dtype_int_range(enum dtype d, int64_t *min, int64_t *max);

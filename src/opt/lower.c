@@ -6,6 +6,7 @@
  * needs: verified graph; keeps: names of source values, parameters, outputs; breaks: nothing.
  */
 #include "opt/lower_internal.h"
+#include "ops/block.h"
 
 #include <string.h>
 
@@ -273,6 +274,8 @@ static value_id spread(struct lower *l, const struct node *n, value_id q, value_
 }
 
 static value_id lower_dequantize(struct lower *l, const struct node *n, const value_id *in) {
+    enum dtype stored = graph_value(l->src, n->in[0])->dtype;
+    if (dtype_is_block(stored)) return lower_blocks(l, stored, in[0]);
     enum dtype d = graph_value(l->src, n->out)->dtype == DT_F64 || lw_val(l, in[1])->dtype == DT_F64
                        ? DT_F64
                        : DT_F32;
@@ -354,8 +357,9 @@ static enum proem_status copy_params(struct lower *l) {
     for (size_t i = 0; i < l->src->params.n; i++) {
         const struct param *p = &l->src->params.at[i];
         const struct value *v = graph_value(l->src, p->value);
-        value_id r = graph_param(l->dst, &l->at, v->name, v->dtype, v->rank, v->dims, p->is_const,
-                                 p->source);
+        struct stored_type t = lower_stored(l, v);
+        value_id r =
+            graph_param(l->dst, &l->at, v->name, t.dtype, t.rank, t.dims, p->is_const, p->source);
         if (r == 0) return l->at.err->status;
         l->out->value_of[p->value] = r;
     }

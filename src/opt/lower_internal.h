@@ -37,8 +37,18 @@ value_id lw_matmul_hides(struct lower *l, value_id a, value_id b, enum dtype out
 value_id lw_transpose(struct lower *l, value_id x);
 enum dtype lw_inner(const struct lower *l, value_id x);
 
+/* The type that a parameter has in a lowered graph: blocks are bytes, u8[.., K/elements, bytes]. */
+struct stored_type {
+    enum dtype dtype;
+    int rank;
+    sx dims[MAX_RANK];
+};
+struct stored_type lower_stored(struct lower *l, const struct value *v);
+
 /* The rules; each gives the lowered value of the node's first result. */
 value_id lower_attention(struct lower *l, const struct node *n, const value_id *in, value_id *lse);
+/* Blocks (u8[.., K/elements, bytes]) to f32[.., K] (lower_block.c). */
+value_id lower_blocks(struct lower *l, enum dtype format, value_id blocks);
 value_id lower_grouped(struct lower *l, const struct node *n, const value_id *in);
 value_id lower_softmax_of(struct lower *l, value_id x, int axis, value_id *lse);
 

@@ -41,7 +41,7 @@ $ proem run small.proem --in y=ones
 2> proem: --in: graph small has no input 'y'; its inputs are x, w, b
 ? 2
 $ proem run small.proem --in x=what
-2> proem: 'what' is no source; expected x.npy, m.npz:KEY, m.safetensors:KEY, m.onnx:KEY, zeros, ones, arange, randn, rand, randint:LO:HI or a number
+2> proem: 'what' is no source; expected x.npy, m.npz:KEY, m.safetensors:KEY, m.gguf:KEY, m.onnx:KEY, zeros, ones, arange, randn, rand, randint:LO:HI or a number
 ? 2
 $ proem run small.proem --out y=y.txt
 2> proem: --out: 'y=y.txt' is wrong; expected NAME=FILE.npy

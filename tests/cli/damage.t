@@ -19,7 +19,7 @@ $ : > empty.npy; proem run id.proem --in x=empty.npy
 $ (cat x.npy; printf tail) > long.npy; proem run id.proem --in x=long.npy
 | out0: f32[2, 3]
 $ proem run id.proem --in x=id.proem
-2> proem: 'id.proem' is no source; expected x.npy, m.npz:KEY, m.safetensors:KEY, m.onnx:KEY, zeros, ones, arange, randn, rand, randint:LO:HI or a number
+2> proem: 'id.proem' is no source; expected x.npy, m.npz:KEY, m.safetensors:KEY, m.gguf:KEY, m.onnx:KEY, zeros, ones, arange, randn, rand, randint:LO:HI or a number
 ? 2
 $ mkdir dir.npy; proem run id.proem --in x=dir.npy
 2> proem: dir.npy: not a regular file

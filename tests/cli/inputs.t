@@ -38,11 +38,11 @@ $ proem run g.proem --in d=w.safetensors:x
 2> proem: w.safetensors: there is no key 'x' (it has 2: d, e)
 ? 2
 $ proem run g.proem --in d=w.gguf:x
-2> proem: d: 'w.gguf:x': GGUF files are not supported
-? 3
+2> proem: w.gguf: cannot open: No such file or directory
+? 2
 $ proem run g.proem --weights w.gguf
-2> proem: --weights: w.gguf: GGUF files are not supported
-? 3
+2> proem: w.gguf: cannot open: No such file or directory
+? 2
 $ proem run g.proem --weights none.safetensors
 2> proem: none.safetensors: cannot open: No such file or directory
 ? 2

@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     struct err e = {0};
     enum proem_status status = src_parse(&arena, text, "folder", &s, &e);
     check_error(status, &e);
-    if (status == PROEM_OK && s.kind > SRC_GGUF) {
+    if (status == PROEM_OK && s.kind > SRC_ARCHIVE) {
         make(&arena, &s, d, 0);
         make(&arena, &s, d, 1);
     }

@@ -54,7 +54,7 @@ static void test_files(void **state) {
     assert_string_equal(s.path, "m.npz.safetensors");
     assert_string_equal(s.key, "a.npy");
     s = parse_ok(f, "m.gguf:blk.0.weight");
-    assert_int_equal(s.kind, SRC_GGUF);
+    assert_int_equal(s.kind, SRC_ARCHIVE);
     struct err e = {0};
     assert_int_equal(src_parse(&f->arena, "w.npy", "graphs", &s, &e), PROEM_OK);
     assert_string_equal(s.path, "graphs/w.npy");
@@ -205,8 +205,12 @@ static void test_random(void **state) {
     array_free(&a);
     assert_int_equal(load(f, "randn", DT_I8, 1, 8, &a, &e), PROEM_INVALID);
     assert_int_equal(load(f, "rand", DT_I8, 1, 8, &a, &e), PROEM_INVALID);
-    assert_int_equal(load(f, "m.gguf:k", DT_I8, 1, 8, &a, &e), PROEM_UNSUPPORTED);
-    assert_contains(e.text, "x: 'm.gguf:k': GGUF");
+    assert_int_equal(load(f, "m.gguf:k", DT_I8, 1, 8, &a, &e), PROEM_IO);
+    assert_int_equal(load(f, "rand", DT_Q4_0, 1, 32, &a, &e), PROEM_INVALID);
+    assert_contains(e.text, "x: 'rand' makes no blocks of q4_0");
+    assert_int_equal(load(f, "zeros", DT_Q4_0, 1, 64, &a, &e), PROEM_OK);
+    assert_int_equal(a.bytes, 36);
+    array_free(&a);
 }
 
 static void test_load_files(void **state) {
