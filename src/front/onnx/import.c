@@ -32,13 +32,14 @@ static bool grow_table(struct ox *o, struct ox_scope *s) {
 }
 
 int ox_find(const struct ox_scope *s, const char *name) {
-    if (s->table_n == 0) return -1;
+    if (s->table_n == 0 || name == NULL) return -1;
     int at = s->table[slot_of(s, name)];
     return at == 0 ? -1 : s->values.at[at - 1];
 }
 
 bool ox_bind(struct ox *o, struct ox_scope *s, const char *name, int value) {
     if (value < 0) return false;
+    if (name == NULL) return true; /* nobody can ask for it */
     if (s->names.n * 2 >= s->table_n && !grow_table(o, s)) return false;
     size_t slot = slot_of(s, name);
     if (s->table[slot] != 0) {
