@@ -4,6 +4,8 @@
 #   make test-graphs N=5000 SEED=1      random graphs   make test-benchdnn FILE=.. SHRINK=1
 #   make test-onnx DIR=..               ONNX's node tests, a folder or .tar.zst; interpreter and CPU
 #   make test-onnx-contrib N=50 SEED=1  operators of com.microsoft on random models, beside ONNX Runtime
+#   make test-blocks                    block formats beside PyPI's gguf package
+#   make test-models                    models from PyPI, beside ONNX Runtime
 #   make test-cuda-compile              kernels for GPUs through NVRTC; needs no GPU  ARCH=sm_90a
 #   make test-cuda, bench-cuda          on a GPU; make gpu-bundle builds for a machine without packages
 #   make check-asan, check-tsan                         make fuzz      SECONDS=60 for each target
@@ -57,7 +59,7 @@ test-benchdnn: deps
 	@cmake --preset dev >/dev/null && cmake --build --preset dev -j $(JOBS) --target benchdnn >/dev/null
 	@build/dev/tests/benchdnn FILE=$(FILE) $(if $(N),N=$(N)) $(if $(SHRINK),SHRINK=$(SHRINK)) SEED=$(SEED) JOBS=$(JOBS)
 
-.PHONY: test-onnx test-onnx-contrib
+.PHONY: test-onnx test-onnx-contrib test-models
 DIR ?= ../shared/data/onnx-node-tests.tar.zst
 DEVICE ?= both
 
@@ -71,6 +73,17 @@ test-onnx-contrib: deps
 	@cmake --preset dev >/dev/null && cmake --build --preset dev -j $(JOBS) --target onnx >/dev/null
 	@tests/onnx/contrib.sh build/dev/tests/onnx build/onnx-contrib $(or $(N),50) $(SEED) DEVICE=$(DEVICE) \
 	    $(if $(ONLY),ONLY=$(ONLY)) JOBS=$(JOBS) || [ $$? -eq 77 ]
+
+# Block formats against the gguf package (PyPI); N tensors a format.
+.PHONY: test-blocks
+test-blocks: deps
+	@cmake --preset dev >/dev/null && cmake --build --preset dev -j $(JOBS) --target proem_cli >/dev/null
+	@tests/blocks/run.py build/dev/proem $(or $(N),4) $(SEED)
+
+# Models from PyPI beside ONNX Runtime, with the Python that PYTHON names or test-onnx-contrib made.
+test-models: all
+	@PYTHONPATH=build/onnx-contrib/python $(or $(PYTHON),python3) tests/onnx/models.py build/proem \
+	    build/models $(SEED) || [ $$? -eq 77 ]
 
 ARCH ?= sm_80,sm_90a,sm_100a
 NVRTC ?=

@@ -25,6 +25,13 @@ for document in *.md docs/*.md; do
     done < <(grep -oE '\]\([^)]+\)' "$document" | tr -d '](' | tr -d ')' | grep -v '^https\?:\|^#' || true)
 done
 
+# docs/formats.md has a row for each of ops/block.def, with its numbers.
+diff <(sed -n 's/^BLOCK([A-Z0-9_]*, "\([a-z0-9_]*\)", \([0-9]*\), \([0-9]*\), \([0-9]*\),.*/| `\1` | \2 | \3 | \4 |/p' \
+    src/ops/block.def) <(sed -n 's/^\(| `[a-z0-9_]*` | [0-9]* | [0-9]* | [0-9]* |\).*/\1/p' docs/formats.md) || {
+    echo "the rows of src/ops/block.def (<) and those of docs/formats.md (>) differ"
+    bad=1
+}
+
 while read -r word; do
     grep -qE "(^|[^a-z0-9_])$word([^a-z0-9_]|\$)" docs/language.md || {
         echo "docs/language.md does not name $word"
@@ -32,5 +39,6 @@ while read -r word; do
     }
 done < <(sed -n 's/^EW([A-Z0-9_]*, *"\([a-z0-9_]*\)".*/\1/p' src/ops/ops.def | grep -v gelu_tanh
     sed -n '/define OP_STRUCT_LIST/,/X(ATTENTION/s/.*X([A-Z0-9_]*, "\([a-z0-9_]*\)").*/\1/p' src/ops/op.h
-    sed -n '/define DTYPE_LIST/,/X(BOOL/s/.*X([A-Z0-9_]*, "\([a-z0-9]*\)".*/\1/p' src/ops/dtype.h)
+    sed -n '/define DTYPE_LIST/,/X(BOOL/s/.*X([A-Z0-9_]*, "\([a-z0-9]*\)".*/\1/p' src/ops/dtype.h
+    sed -n 's/^BLOCK([A-Z0-9_]*, "\([a-z0-9_]*\)".*/\1/p' src/ops/block.def)
 exit $bad
