@@ -55,7 +55,9 @@ static const char head[] =
     "\n"
     "`make test-onnx` runs ONNX's node tests on the interpreter and the CPU; `make "
     "test-onnx-contrib`\n"
-    "holds the operators of com.microsoft against ONNX Runtime on random models.\n";
+    "holds the operators of com.microsoft against ONNX Runtime on random models, `make "
+    "test-models`\n"
+    "whole models from PyPI.\n";
 
 static int by_name(const void *a, const void *b) {
     const struct ox_op *x = *(const struct ox_op *const *)a, *y = *(const struct ox_op *const *)b;
