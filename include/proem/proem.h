@@ -199,7 +199,8 @@ PROEM_API enum proem_status proem_execution_output_shape(proem_execution *x, siz
  * NULL, as at first, is the legacy default stream. It must live as long as its runs. */
 PROEM_API enum proem_status proem_execution_set_stream(proem_execution *x, void *stream);
 /* Run. in: one tensor for each parameter, any strides; out: one for each output, compact, of the
- * right shape and dtype. Sub-byte tensors: bits 4 or 2, shape and strides in elements. An output
+ * right shape and dtype. Sub-byte tensors: bits 4 or 2, shape and strides in elements. A
+ * parameter in a block format: u8, the last dim counting the bytes of a row. An output
  * must not overlap an input unless the graph says `in`.
  *
  * Tensors are on the CPU, or, for PROEM_DEVICE_CUDA, on the CPU or the GPU, each as it likes. If all

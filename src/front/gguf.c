@@ -282,7 +282,8 @@ enum proem_status gguf_read(struct archive *ar, const struct archive_entry *entr
     enum proem_status s = what != NULL ? array_new(alloc, &entry->type, what, &a, e) : err_nomem(e);
     arena_free(&temp);
     TRY(s);
-    s = file_read(&ar->file, ar->data_at + entry->begin, a.data, a.bytes, e);
+    if (a.bytes > 0) /* without data there need be no padding before it */
+        s = file_read(&ar->file, ar->data_at + entry->begin, a.data, a.bytes, e);
     if (s != PROEM_OK) {
         array_free(&a);
         return s;

@@ -244,9 +244,10 @@ static enum proem_status dequantize_blocks(struct infer *x) {
     if (infer_in(x, 1) != NULL || infer_in(x, 2) != NULL)
         return infer_fail(x, "%s has its scales in its blocks; leave out scale and zero",
                           label(x->g, x->in[0]));
-    if (x->a->block != 0)
-        return infer_fail(x, "%s has blocks of its own; leave out block", label(x->g, x->in[0]));
-    x->a->axis = infer_in(x, 0)->rank - 1;
+    if (x->a->block != 0 || x->a->axis != attrs_default(OP_DEQUANTIZE).axis)
+        return infer_fail(x,
+                          "%s has blocks of its own along the last dim; leave out axis and block",
+                          label(x->g, x->in[0]));
     if (x->a->dtype == DT_NONE) x->a->dtype = DT_F32;
     if (!dtype_is_float(x->a->dtype))
         return infer_fail(x, "dtype=%s is no float dtype; cast the result",

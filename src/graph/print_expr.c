@@ -124,7 +124,7 @@ static bool default_dtype(const struct printer *p, const struct node *n) {
     enum dtype d = n->attrs.dtype, s;
     if (d == DT_NONE) return true;
     if (n->op == OP_DEQUANTIZE) {
-        s = graph_value(p->g, n->in[1])->dtype;
+        s = n->in[1] != 0 ? graph_value(p->g, n->in[1])->dtype : DT_F32;
         return d == (s == DT_E8M0 ? DT_F32 : s);
     }
     if (n->op != OP_QUANTIZE) return false;

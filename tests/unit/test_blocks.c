@@ -163,7 +163,22 @@ static void test_errors(void **state) {
     expect_error("graph g(w: q4_0[4, 32]) { return dequantize(w, dtype=i8) }", "no float dtype");
     expect_error("graph g(x: f32[4, 32]) { return cast(x, q4_0) }", "q4_0 is a block format");
     expect_error("graph g(x: u8[4, 18]) { return bitcast(x, q4_0) }", "q4_0 is a block format");
+    expect_error("graph g(w: q4_0[4, 32]) { return dequantize(w, axis=0) }", "leave out axis");
+    expect_error("graph g(w: q4_0[4, 32]) { return dequantize(w, block=32) }", "leave out axis");
     expect_error("graph g(q: i8[4]) { return dequantize(q) }", "the scale of q");
+}
+
+static void test_print(void **state) {
+    (void)state;
+    struct fixture f;
+    struct str out;
+    fx_parse(&f, "graph g(w: q4_k[2, 3, 256]) { return dequantize(w), dequantize(w, dtype=f16) }");
+    str_init(&out, &allocator_default);
+    graph_print(f.g, false, &out);
+    assert_string_equal(str_text(&out), "graph g(w: q4_k[2, 3, 256]) {\n"
+                                        "  return dequantize(w), dequantize(w, dtype=f16)\n}\n");
+    str_free(&out);
+    fx_free(&f);
 }
 
 /* A narrower result is rounded once, and any rank has blocks along its last dim. */
@@ -192,9 +207,9 @@ static void test_result(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known),  cmocka_unit_test(test_two_decoders),
-        cmocka_unit_test(test_rows),   cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_result),
+        cmocka_unit_test(test_known), cmocka_unit_test(test_two_decoders),
+        cmocka_unit_test(test_rows),  cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_print), cmocka_unit_test(test_result),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
