@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Products on a GPU: which template, which tile. The template without tensor cores takes every
- * dtype and shape; its tile is fixed. The choice follows from dtypes and the device alone, so that a
- * product has one K order.
+ * Products on a GPU: which template, which tile. Hopper's tensor cores have a template of their own,
+ * those of every GPU a portable one. The one without takes every dtype and shape; its tile is fixed.
+ * The choice follows from dtypes and the device alone, so that a product has one K order.
  */
 #include "tile/tile.h"
 #include "tile/tile_cuda_mma.h"
@@ -54,7 +54,7 @@ struct tile tile_matmul_cuda(const struct tile_problem *p, const struct device_d
         t.seconds = model(p, &t, d);
         return t;
     }
-    if (!d->gpu.specific && d->gpu.cc >= 90 && tile_cuda_mma(p, d, &t.cuda)) {
+    if (tile_cuda_mma(p, d, &t.cuda)) {
         t.order = p->acc == DT_I32 ? "exact" : "tensor cores, 16 at a time";
         t.seconds = model(p, &t, d);
         return t;
