@@ -725,7 +725,7 @@ void emit_store(struct emit *e, const struct kernel_store *st) {
                    e->slot[st->value]);
         emit_sx(e, off, false, e->body);
         str_printf(e->body, ", %s, cnt);\n", v);
-    } else if (l.kind == LANES_SAME) {
+    } else if (l.kind == LANES_SAME && !vary) {
         str_printf(e->body, "    %s(g->buf[%d], ", emit_access(e, "stn", d), e->slot[st->value]);
         emit_sx(e, off, false, e->body);
         str_printf(e->body, ", %s, 1);\n", v);
