@@ -25,6 +25,14 @@ static bool look_moves(struct emit *e, sx x) {
     return false;
 }
 
+/* Does the line start at a whole byte? What is staged is addressed by bytes. */
+static bool starts_byte(struct emit *e, sx off, int bits) {
+    sx one, rest;
+    if (bits >= 8) return true;
+    return sx_linear(e->sp, off, e->k->k, &one, &rest) &&
+           sx_divides(e->sp, sx_const(e->sp, 8 / bits), rest);
+}
+
 static bool is_leaf(struct emit *e, fn_id f) {
     const struct fn_node *n = fn_get(e->fns, f);
     if (n->kind != FN_LOAD || n->dtype == DT_BOOL || dtype_bits(n->dtype) > 32) return false;
@@ -35,7 +43,7 @@ static bool is_leaf(struct emit *e, fn_id f) {
     for (int i = 0; i < n->rank; i++) {
         if (look_moves(e, n->idx[i])) return false;
     }
-    return true;
+    return starts_byte(e, off, dtype_bits(n->dtype));
 }
 
 /* Conditions are not entered: what stands behind one may be out of bounds elsewhere. */
