@@ -293,9 +293,8 @@ PK_D void MM(sum_part)(const struct pk_args *g, const struct MM(part) & p, struc
             MM(x_request)(g, p, (pk_i64)chunk * MM_CHUNK, fast, x);
         }
         MM(x_finish)(g, p, (pk_i64)chunk * MM_CHUNK, fast, now);
-        if (MM_X_BUFS == 2 && chunk + 1 < p.c1)
-            MM(x_request)
-            (g, p, (pk_i64)(chunk + 1) * MM_CHUNK, fast, x + (chunk + 1 - p.c0) % 2 * MM_FRAGS);
+        if (MM_X_BUFS == 2 && chunk + 1 < p.c1) MM(x_request)
+        (g, p, (pk_i64)(chunk + 1) * MM_CHUNK, fast, x + (chunk + 1 - p.c0) % 2 * MM_FRAGS);
         if (chunk == p.c0) {
             MM_PROBE(3);
         }
