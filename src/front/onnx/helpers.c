@@ -543,3 +543,12 @@ int ox_axis(struct ox *o, const struct ox_node *n, int64_t axis, int rank) {
     ox_fail(o, n, "axis %lld is outside of -%d..%d", (long long)axis, rank, rank - 1);
     return -1;
 }
+
+bool ox_has_rank(struct ox *o, const struct ox_node *n, value_id v, int least, int most) {
+    if (v == 0) return false;
+    int rank = ox_type(o, v)->rank;
+    if (rank >= least && rank <= most) return true;
+    if (least == most)
+        return ox_fail(o, n, "an operand has %d dims where %d are expected", rank, least);
+    return ox_fail(o, n, "an operand has %d dims where %d to %d are expected", rank, least, most);
+}

@@ -159,6 +159,8 @@ value_id ox_reduce(struct ox *o, const struct ox_node *n, enum op op, value_id a
 value_id ox_along(struct ox *o, const struct ox_node *n, value_id a, int axis, int rank);
 /* A symbolic integer as a 0-dim value. */
 value_id ox_sx_value(struct ox *o, const struct ox_node *n, enum dtype d, sx e);
+/* Has v (0: false) from `least` to `most` dims? If not, that is an error. */
+bool ox_has_rank(struct ox *o, const struct ox_node *n, value_id v, int least, int most);
 /* An axis in -rank..rank-1 as 0..rank-1; -1 after an error. */
 int ox_axis(struct ox *o, const struct ox_node *n, int64_t axis, int rank);
 sx ox_const(struct ox *o, int64_t v);

@@ -69,14 +69,14 @@ static value_id scores(struct ox *o, const struct ox_node *n, const struct ox_he
 
 value_id ox_join_heads(struct ox *o, const struct ox_node *n, const struct ox_heads *h,
                        value_id x) {
-    if (x == 0) return 0;
+    if (!ox_has_rank(o, n, x, 5, 5)) return 0;
     sx dims[] = {h->B, h->H, h->S, ox_type(o, x)->dims[4]};
     return ox_reshape(o, n, x, 4, dims);
 }
 
 static value_id grouped(struct ox *o, const struct ox_node *n, const struct ox_heads *h,
                         value_id x) {
-    if (x == 0) return 0;
+    if (!ox_has_rank(o, n, x, 4, 4)) return 0;
     sx dims[] = {h->B, h->G, h->R, h->S, ox_type(o, x)->dims[3]};
     return ox_reshape(o, n, x, 5, dims);
 }
@@ -130,6 +130,7 @@ value_id ox_mask_heads(struct ox *o, const struct ox_node *n, const struct ox_he
 /* A mask shorter than the keys hides the rest. */
 static value_id mask_to_length(struct ox *o, const struct ox_node *n, const struct ox_heads *h,
                                value_id m) {
+    if (!ox_has_rank(o, n, m, 1, MAX_RANK)) return 0;
     struct value t = *ox_type(o, m);
     sx last = t.dims[t.rank - 1];
     if (last == h->L || ox_sx_is(o, last, 1)) return m;
@@ -202,7 +203,7 @@ static bool read_heads(struct ox *o, const struct ox_node *n, struct ox_heads *h
     h->past = ox_const(o, 0);
     if (ox_has(n, 4)) {
         value_id p = ox_in(o, n, 4);
-        if (p == 0) return false;
+        if (!ox_has_rank(o, n, p, 4, 4)) return false;
         h->past = ox_type(o, p)->dims[2];
     }
     h->k = with_past(o, n, ox_split_heads(o, n, ox_in(o, n, 1), G), 4);
@@ -312,7 +313,7 @@ static bool op_flex_attention(struct ox *o, const struct ox_node *n) {
 
 value_id ox_rotate(struct ox *o, const struct ox_node *n, value_id x, value_id cosine,
                    value_id sine, sx rot, bool pairs) {
-    if (x == 0 || cosine == 0 || sine == 0) return 0;
+    if (!ox_has_rank(o, n, x, 4, 4) || cosine == 0 || sine == 0) return 0;
     struct value t = *ox_type(o, x);
     sx zero = ox_const(o, 0), half = sx_div(pool(o), rot, ox_const(o, 2));
     value_id a = pairs ? ox_slice(o, n, x, 3, zero, rot, 2) : ox_slice(o, n, x, 3, zero, half, 1);

@@ -16,7 +16,8 @@ static struct sx_pool *pool(const struct ox *o) {
 /* Rows of a table [positions, half] at position [B, S], as [B, S, 1, half]. */
 static value_id angles(struct ox *o, const struct ox_node *n, int table, value_id at) {
     value_id t = ox_in(o, n, table);
-    return t == 0 || at == 0 ? 0 : ox_unsqueeze(o, n, ox_take(o, n, t, at, 0), 2);
+    if (!ox_has_rank(o, n, t, 2, 2) || !ox_has_rank(o, n, at, 2, 2)) return 0;
+    return ox_unsqueeze(o, n, ox_take(o, n, t, at, 0), 2);
 }
 
 /* x [B, S, H, D] by the tables at inputs `tables` and `tables` + 1. */
@@ -48,7 +49,7 @@ static bool op_rotary(struct ox *o, const struct ox_node *n) {
     static const int perm[] = {0, 2, 1, 3};
     value_id x = ox_in(o, n, 0), at = ox_cast(o, n, ox_in(o, n, 1), DT_I64),
              cosine = ox_in(o, n, 2);
-    if (x == 0 || at == 0 || cosine == 0) return false;
+    if (x == 0 || at == 0 || !ox_has_rank(o, n, cosine, 2, 2)) return false;
     struct value t = *ox_type(o, x), table = *ox_type(o, cosine);
     int64_t number = ox_attr_i(n, "num_heads", 0);
     if (t.rank != 3 && t.rank != 4) return ox_fail(o, n, "its input must have 3 or 4 dims");

@@ -83,7 +83,7 @@ static value_id unpacked(struct ox *o, const struct ox_node *n, int first, int z
     if (d == DT_NONE) return ox_fail(o, n, "expert_weight_bits must be 2, 4 or 8"), 0;
     if (d != DT_U8) w = ox_bitcast(o, n, w, d);
     if (ox_type(o, scale)->rank == 2) scale = ox_unsqueeze(o, n, scale, 2);
-    if (w == 0 || scale == 0) return 0;
+    if (!ox_has_rank(o, n, w, 3, 3) || !ox_has_rank(o, n, scale, 3, 3)) return 0;
     struct value t = *ox_type(o, w), s = *ox_type(o, scale);
     struct attrs a = attrs_default(OP_DEQUANTIZE);
     a.has_axis = true;
@@ -109,6 +109,7 @@ static value_id layer(struct ox *o, const struct ox_node *n, const struct expert
     static const int perm[] = {0, 2, 1};
     int first = 2 + (number - 1) * x->per, bias = first + x->per - 1;
     value_id w = x->per == 2 ? ox_in(o, n, first) : unpacked(o, n, first, 10 + number);
+    if (!ox_has_rank(o, n, w, 3, 3)) return 0;
     const value_id in[] = {rows, ox_permute(o, n, w, perm), x->offsets};
     value_id y = ox_cast(o, n, ox_apply(o, n, OP_GROUPED_MATMUL, 3, in, NULL), x->dtype);
     if (!ox_has(n, bias)) return y;

@@ -180,6 +180,7 @@ static bool op_scatter_elements(struct ox *o, const struct ox_node *n) {
     value_id in[] = {ox_in(o, n, 0), index_in(o, n, 1), ox_in(o, n, 2)};
     if (in[0] == 0 || in[1] == 0 || in[2] == 0) return false;
     struct value x = *ox_type(o, in[0]);
+    if (!ox_has_rank(o, n, in[1], x.rank, x.rank)) return false;
     struct attrs a = attrs_default(OP_SCATTER_ALONG);
     enum op op, reduce;
     double identity;
@@ -244,7 +245,7 @@ static bool op_tensor_scatter(struct ox *o, const struct ox_node *n) {
     if (past == 0 || update == 0) return false;
     struct value x = *ox_type(o, past), u = *ox_type(o, update);
     int axis = ox_axis(o, n, ox_attr_i(n, "axis", -2), x.rank);
-    if (axis < 0) return false;
+    if (axis < 0 || !ox_has_rank(o, n, update, x.rank, x.rank)) return false;
     if (axis == 0) return ox_fail(o, n, "axis 0 is the batch");
     value_id at = ox_iota(o, n, DT_I64, u.rank, u.dims, axis);
     if (ox_has(n, 2))
