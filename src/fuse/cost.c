@@ -128,7 +128,8 @@ static double wgmma_seconds(const struct cost_product *p, const struct device_de
     w.b = stored(w.b);
     struct tile_wgmma plain = tile_cuda_wgmma(&w, d);
     if (!plain.fits) return -1;
-    double each = (double)((t.tiles + d->gpu.sms - 1) / d->gpu.sms) * (double)q->K;
+    int64_t turns = (t.tiles + d->gpu.sms - 1) / d->gpu.sms;
+    double each = (double)turns * (double)q->K;
     double loop = 0, more = 0;
     feed_cost(&p->a, each * (t.swap ? t.cols : t.rows), t.a_feed == TILE_FEED_VALUE, d, &loop,
               &more);
@@ -181,9 +182,9 @@ static double few_seconds(const struct cost_product *p, const struct device_desc
 static double even_seconds(const struct cost_product *p, const struct tile *t,
                            const struct device_desc *d) {
     const struct tile_problem *q = &p->tile;
-    double down = (double)((q->M + t->cuda.rows - 1) / t->cuda.rows);
-    double across = (double)((q->N + t->cuda.cols - 1) / t->cuda.cols);
-    double tiles = (double)q->Z * down * across, sms = d->gpu.sms;
+    int64_t down = (q->M + t->cuda.rows - 1) / t->cuda.rows;
+    int64_t across = (q->N + t->cuda.cols - 1) / t->cuda.cols;
+    double tiles = (double)q->Z * (double)down * (double)across, sms = d->gpu.sms;
     double each = tiles < sms ? 1 : tiles / sms;
     double a = each * t->cuda.rows * (double)q->K, b = each * t->cuda.cols * (double)q->K * q->n_b;
     double plain = (p->a.plain ? 0 : a * p->a.work.plain) + (p->b.plain ? 0 : b * p->b.work.plain);

@@ -22,7 +22,8 @@ static bool takes(const struct tile_problem *p) {
 }
 
 static double tiles(int64_t extent, int size) {
-    return (double)((extent + size - 1) / size);
+    int64_t whole = (extent + size - 1) / size;
+    return (double)whole;
 }
 
 bool tile_cuda_mma(const struct tile_problem *p, const struct device_desc *d,
