@@ -250,7 +250,7 @@ static enum proem_status read_head(struct reader *r, uint64_t *tensors, uint64_t
 
 static enum proem_status read_index(struct reader *r) {
     struct archive *ar = r->ar;
-    uint64_t tensors, pairs;
+    uint64_t tensors = 0, pairs = 0;
     TRY(read_head(r, &tensors, &pairs));
     for (uint64_t i = 0; i < pairs; i++)
         TRY(read_pair(r));
