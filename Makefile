@@ -86,11 +86,12 @@ test-models: all
 	    build/models $(SEED) || [ $$? -eq 77 ]
 
 ARCH ?= sm_80,sm_90a,sm_100a
+OPS ?=
 NVRTC ?=
 
 test-cuda-compile: deps
 	@cmake --preset dev >/dev/null && cmake --build --preset dev -j $(JOBS) --target cuda_compile >/dev/null
-	@build/dev/tests/cuda_compile ARCH=$(ARCH) $(if $(NVRTC),NVRTC=$(NVRTC)) JOBS=$(JOBS)
+	@build/dev/tests/cuda_compile ARCH=$(ARCH) $(if $(NVRTC),NVRTC=$(NVRTC)) JOBS=$(JOBS) $(if $(OPS),OPS=$(OPS))
 
 .PHONY: gpu-bundle test-cuda bench-cuda
 # build/gpu, made here or brought along, has all that a machine with a GPU needs.
