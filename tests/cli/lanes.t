@@ -26,3 +26,18 @@ $ for g in columns sums rows; do for m in boundary eager native; do proem run la
 |  ok (462 checked, 0 unbounded)
 |  ok (462 checked, 0 unbounded)
 |  ok (462 checked, 0 unbounded)
+# On a GPU a part of a column reduction's result is stored within its bounds, and a row that starts
+# inside of a byte is not staged by bytes.
+$ cat > gpu.proem <<'EOF'
+> graph part(x: f64[17, 33, 16]) {
+>   a, b = split(prod(x, axes=[1]), 2, axis=1)
+>   return softmax(a)
+> }
+> graph bits(x: f16[45, 47], w: u2[65, 47], s: f32[33, 47]) {
+>   return matmul(x, permute(dequantize(w, s, axis=0, block=2, dtype=f16), [1, 0]))
+> }
+> EOF
+$ proem emit gpu.proem --graph part --fuse never --device cuda --arch sm_90a -o part > /dev/null; sed -n '/void k0_row_store/,/^}/p' part/k0*.cu | grep -c 'if (.* continue;'
+| 1
+$ proem emit gpu.proem --graph bits --device cuda --arch sm_90a -o bits > /dev/null; grep 'define MM_B0_LEAF._BITS' bits/*.cu
+| #define MM_B0_LEAF0_BITS 32
