@@ -1,10 +1,10 @@
 # A choice is measured once and kept; the plan says both. (Times and tiles differ from run to run.)
 $ export PROEM_CACHE_DIR=$PWD/tune-cache
-> proem explain small.proem --dim M=40 --tune --threads 1 | grep '^  tuned' | sed 's/[0-9.]* us instead of/N us, the model.s choice,/; s/[0-9.]* us/N us/; s/best of.*[0-9]/best of N/; s/choice,.* us,/choice,/'
+> proem explain small.proem --dim M=40 --tune --threads 1 | grep '^  tuned' | sed -E 's/tuned: [0-9.]+ us.*best of [0-9]+/tuned: N us .. best of N/'
 > proem explain small.proem --dim M=40 --tune --threads 1 | grep '^  tuned' | grep -o 'measured before'
 > proem explain small.proem --dim M=40 --tune --threads 1 --json | grep -o '"tuned": {[^}]*}' | sed 's/_us": [0-9.]*/_us": N/g; s/"tried": [0-9]*/"tried": N/'
 > proem explain small.proem --dim M=40 --threads 1 | grep -c tuned
-|   tuned: N us, the model's choice, best of N
+|   tuned: N us .. best of N
 | measured before
 | "tuned": {"measured": true, "before_us": N, "after_us": N, "tried": N, "cached": true, "reordered": false, "why": null}
 | 0
