@@ -4,8 +4,7 @@
  * graph is run by the reference interpreter and on the CPU, many models in one call of the compiler.
  * Both are held against the outputs that the test gives, with the tolerances of ONNX's own runner
  * (relative 1e-3, absolute 1e-7); elements of 16 bits and less may be two units in the last place
- * off, of 16 bits also 1e-3. With NEAR=n floats may be n millionths of the output's largest element
- * off: sums that cancel.
+ * off. With NEAR=n floats may be n millionths of the output's largest element off: sums that cancel.
  *
  * onnx DIR=.. [ONLY=text] [DEVICE=both|ref|cpu] [N=200 SEED=1: that many on the CPU, chosen by the
  * seed] [JOBS=2] [BATCH=32] [CC=..] [OPT=-O0] [CACHE=..] [PRINT=1]
@@ -171,9 +170,9 @@ static bool close_enough(enum dtype d, union scalar got, union scalar want, doub
     if (!dtype_is_float(d)) return got.i == want.i;
     if (isnan(want.f) || isnan(got.f)) return isnan(want.f) && isnan(got.f);
     if (isinf(want.f) || isinf(got.f)) return want.f == got.f;
-    double relative = 1e-3, absolute = 1e-7;
+    double relative = 1e-3;
+    const double absolute = 1e-7;
     if (dtype_bits(d) <= 16) relative = 4 * ldexp(1, -dtype_significand(d));
-    if (dtype_bits(d) == 16) absolute = 1e-3;
     return fabs(got.f - want.f) <= absolute + near + relative * fabs(want.f);
 }
 
