@@ -79,7 +79,7 @@ class Proem:
         o = ContextOptions()
         self.lib.proem_context_options_init(C.byref(o))
         assert o.size == C.sizeof(o), "the library's options are not this script's"
-        o.cache_dir = cache.encode()
+        o.cache_dir = cache.encode() if cache else None
         self.context = C.c_void_p()
         self.check(self.lib.proem_context_create(C.byref(o), C.byref(self.context)))
 
@@ -408,7 +408,7 @@ def main():
     a.add_argument("--peers", default="mm", type=lambda s: s.split(","))
     a.add_argument("--unfused", action="store_true")
     a.add_argument("--seconds", type=float, default=1e9, help="start no row after so long")
-    a.add_argument("--cache", default="/tmp/proem-bench-cache")
+    a.add_argument("--cache", help="folder of compiled kernels; none: each run compiles")
     a.add_argument("--json", help="append one object a row")
     a.add_argument("--markdown", help="write a table")
     args = a.parse_args()
