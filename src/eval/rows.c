@@ -287,19 +287,6 @@ static enum proem_status row_slots(struct ev *ev, struct row_job *j) {
     return arena_ok(&ev->scratch) ? PROEM_OK : err_nomem(ev->err);
 }
 
-static struct tensor axis_last(const struct tensor *t, int axis) {
-    struct tensor v = *t;
-    for (int d = axis; d + 1 < t->rank; d++) {
-        v.shape[d] = t->shape[d + 1];
-        v.stride[d] = t->stride[d + 1];
-    }
-    if (t->rank > 0) {
-        v.shape[t->rank - 1] = t->shape[axis];
-        v.stride[t->rank - 1] = t->stride[axis];
-    }
-    return v;
-}
-
 static enum proem_status run_rows(struct ev *ev, struct row_job *j, const struct tensor *in,
                                   struct tensor *out, int axis) {
     j->ev = ev;
@@ -311,10 +298,10 @@ static enum proem_status run_rows(struct ev *ev, struct row_job *j, const struct
     if (in->dtype != out->dtype && !dtype_is_float(in->dtype)) {
         TRY(tensor_cast(ev, in, out->dtype, &x));
     }
-    j->in = axis_last(&x, axis);
+    j->in = tensor_axis_last(&x, axis);
     TRY(tensor_new(ev, out));
     TRY(tensor_intervals(ev, out, true));
-    j->to = axis_last(out, axis);
+    j->to = tensor_axis_last(out, axis);
     j->track = ev->track;
     j->mag = out->store->ch[CH_MAG] != NULL;
     TRY(row_slots(ev, j));

@@ -183,19 +183,6 @@ static void one_row(struct sort_rows *r, int64_t at) {
     if (r->track) row_ranges(r, at);
 }
 
-static struct tensor axis_last(const struct tensor *t, int axis) {
-    struct tensor v = *t;
-    for (int d = axis; d + 1 < t->rank; d++) {
-        v.shape[d] = t->shape[d + 1];
-        v.stride[d] = t->stride[d + 1];
-    }
-    if (t->rank > 0) {
-        v.shape[t->rank - 1] = t->shape[axis];
-        v.stride[t->rank - 1] = t->stride[axis];
-    }
-    return v;
-}
-
 enum proem_status eval_sort(struct ev *ev, const struct node *n, const struct tensor *in,
                             struct tensor *out) {
     struct sort_rows r = {.ev = ev, .track = ev->track && !tensor_exact(in)};
@@ -208,10 +195,10 @@ enum proem_status eval_sort(struct ev *ev, const struct node *n, const struct te
             TRY(tensor_channel(ev, &out[k], CH_HI));
         }
     }
-    r.in = axis_last(in, axis);
+    r.in = tensor_axis_last(in, axis);
     r.row = in->rank > 0 ? in->shape[axis] : 1;
-    r.index = axis_last(&out[topk ? 1 : 0], axis);
-    if (topk) r.values = axis_last(&out[0], axis);
+    r.index = tensor_axis_last(&out[topk ? 1 : 0], axis);
+    if (topk) r.values = tensor_axis_last(&out[0], axis);
     r.k = topk && in->rank > 0 ? out[0].shape[axis] : r.row;
     if (r.k > r.row) {
         return err_set(ev->err, PROEM_INVALID,

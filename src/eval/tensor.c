@@ -147,6 +147,19 @@ int64_t tensor_index(const struct tensor *t, int64_t i) {
     return at;
 }
 
+struct tensor tensor_axis_last(const struct tensor *t, int axis) {
+    struct tensor v = *t;
+    for (int d = axis; d + 1 < t->rank; d++) {
+        v.shape[d] = t->shape[d + 1];
+        v.stride[d] = t->stride[d + 1];
+    }
+    if (t->rank > 0) {
+        v.shape[t->rank - 1] = t->shape[axis];
+        v.stride[t->rank - 1] = t->stride[axis];
+    }
+    return v;
+}
+
 struct tensor tensor_tail(const struct tensor *t, int keep, int64_t index) {
     struct tensor lead = *t, v = *t;
     int drop = t->rank - keep;

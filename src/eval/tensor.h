@@ -128,6 +128,8 @@ void copy_range(const struct tensor *src, int64_t start, int64_t n, const struct
                 int64_t to);
 /* Store index of logical element i. */
 int64_t tensor_index(const struct tensor *t, int64_t i);
+/* t with `axis` moved behind the others: its rows lie along the last axis. */
+struct tensor tensor_axis_last(const struct tensor *t, int axis);
 
 /* ---- threads.c ------------------------------------------------------------------------------- */
 

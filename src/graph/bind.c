@@ -256,14 +256,6 @@ static bool add_to(int64_t *a, int64_t b) {
     return true;
 }
 
-static bool is_exact(const struct graph *g, sx a, sx b) {
-    for (size_t i = 0; i < g->checks.n; i++) {
-        const struct dim_check *c = &g->checks.at[i];
-        if (c->kind == DIM_DIVIDES && c->a == a && c->b == b) return true;
-    }
-    return false;
-}
-
 static bool combine(const struct graph *g, sx e, struct line a, struct line b, struct line *out) {
     switch (sx_kind(g->sx, e)) {
     case SX_ADD:
@@ -281,7 +273,7 @@ static bool combine(const struct graph *g, sx e, struct line a, struct line b, s
         if (!mul_to(&a.c, b.r) || !mul_to(&a.r, b.r) || !mul_to(&a.d, b.d)) return false;
         break;
     case SX_DIV: /* written with `/`, so it leaves no rest */
-        if (!is_exact(g, sx_arg(g->sx, e, 0), sx_arg(g->sx, e, 1))) return false;
+        if (!dim_divides(g, sx_arg(g->sx, e, 0), sx_arg(g->sx, e, 1))) return false;
         if (b.c != 0 || b.d != 1 || b.r <= 0 || !mul_to(&a.d, b.r)) return false;
         break;
     case SX_MOD:

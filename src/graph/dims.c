@@ -209,7 +209,7 @@ bool dims_broadcast(struct graph *g, int ra, const sx *a, int rb, const sx *b, i
 
 /* ---- printing -------------------------------------------------------------------------------- */
 
-static bool is_exact(const struct graph *g, sx a, sx b) {
+bool dim_divides(const struct graph *g, sx a, sx b) {
     for (size_t i = 0; i < g->checks.n; i++) {
         const struct dim_check *c = &g->checks.at[i];
         if (c->kind == DIM_DIVIDES && c->a == a && c->b == b) return true;
@@ -285,7 +285,7 @@ void dim_print(const struct graph *g, sx e, struct str *out) {
         int64_t v;
         bool negative = term_is_negative(g, a);
         parenthesise(g, a, sx_kind(g->sx, a) == SX_ADD || negative, out);
-        str_add(out, mod ? "%" : is_exact(g, a, b) ? "/" : "//");
+        str_add(out, mod ? "%" : dim_divides(g, a, b) ? "/" : "//");
         parenthesise(g, b, sx_kind(g->sx, b) != SX_SYM && !sx_is_const(g->sx, b, &v), out);
         return;
     }

@@ -147,6 +147,8 @@ bool dims_count(struct graph *g, int rank, const sx *dims, sx *out);
 sx dims_divide(struct graph *g, const struct place *at, sx a, sx b);
 /* Proofs that use the DIM_DIVIDES checks. */
 bool dims_le(struct graph *g, sx a, sx b);
+/* Whether a check says that b divides a: a / b is exact then. */
+bool dim_divides(const struct graph *g, sx a, sx b);
 void dim_print(const struct graph *g, sx e, struct str *out);
 void dims_print(const struct graph *g, int rank, const sx *dims, struct str *out);
 void type_print(const struct graph *g, enum dtype d, int rank, const sx *dims, struct str *out);
