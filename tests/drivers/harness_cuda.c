@@ -16,7 +16,7 @@ enum proem_status rig_open_cuda(struct rig *r, const struct rig_options *o, stru
     options.cache_dir = o->cache_dir != NULL ? o->cache_dir : getenv("PROEM_TEST_CACHE");
     options.threads = r->threads;
     TRY(context_new(&options, NULL, &r->cuda, e));
-    enum proem_status s = cuda_target(r->cuda, NULL, true, &r->device, e);
+    enum proem_status s = cuda_target(r->cuda, o->arch, true, &r->device, e);
     if (s == PROEM_OK) return s;
     proem_context_destroy(r->cuda);
     r->cuda = NULL;
