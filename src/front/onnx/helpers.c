@@ -450,11 +450,11 @@ value_id ox_reshape(struct ox *o, const struct ox_node *n, value_id a, int rank,
     return ox_apply(o, n, OP_RESHAPE, 1, &a, &at);
 }
 
-value_id ox_permute(struct ox *o, const struct ox_node *n, value_id a, const int *perm) {
-    if (a == 0) return 0;
+value_id ox_permute(struct ox *o, const struct ox_node *n, value_id a, int rank, const int *perm) {
+    if (!ox_has_rank(o, n, a, rank, rank)) return 0;
     struct attrs at = attrs_default(OP_PERMUTE);
-    at.n_list = ox_type(o, a)->rank;
-    memcpy(at.perm, perm, (size_t)at.n_list * sizeof *perm);
+    at.n_list = rank;
+    if (rank > 0) memcpy(at.perm, perm, (size_t)rank * sizeof *perm);
     return ox_apply(o, n, OP_PERMUTE, 1, &a, &at);
 }
 

@@ -142,7 +142,7 @@ value_id ox_bitcast(struct ox *o, const struct ox_node *n, value_id a, enum dtyp
 value_id ox_num(struct ox *o, const struct ox_node *n, enum dtype d, double v);
 value_id ox_int(struct ox *o, const struct ox_node *n, enum dtype d, int64_t v);
 value_id ox_reshape(struct ox *o, const struct ox_node *n, value_id a, int rank, const sx *dims);
-value_id ox_permute(struct ox *o, const struct ox_node *n, value_id a, const int *perm);
+value_id ox_permute(struct ox *o, const struct ox_node *n, value_id a, int rank, const int *perm);
 value_id ox_expand(struct ox *o, const struct ox_node *n, value_id a, int rank, const sx *dims);
 value_id ox_unsqueeze(struct ox *o, const struct ox_node *n, value_id a, int axis);
 value_id ox_squeeze(struct ox *o, const struct ox_node *n, value_id a, int axis);

@@ -19,7 +19,7 @@ value_id ox_split_heads(struct ox *o, const struct ox_node *n, value_id x, sx he
     if (t.rank == 4) return x;
     if (t.rank != 3) return ox_fail(o, n, "operands must have 3 or 4 dims"), 0;
     sx dims[] = {t.dims[0], t.dims[1], heads, sx_div(pool(o), t.dims[2], heads)};
-    return ox_permute(o, n, ox_reshape(o, n, x, 4, dims), perm);
+    return ox_permute(o, n, ox_reshape(o, n, x, 4, dims), COUNT_OF(perm), perm);
 }
 
 static value_id with_past(struct ox *o, const struct ox_node *n, value_id x, int past) {
@@ -63,7 +63,7 @@ double ox_root_scale(struct ox *o, const struct ox_node *n, value_id q) {
 static value_id scores(struct ox *o, const struct ox_node *n, const struct ox_heads *h,
                        double root) {
     static const int perm[] = {0, 1, 2, 4, 3};
-    value_id k = ox_permute(o, n, scaled(o, n, h->k, root), perm);
+    value_id k = ox_permute(o, n, scaled(o, n, h->k, root), COUNT_OF(perm), perm);
     return ox_cast(o, n, ox_bin(o, n, OP_MATMUL, scaled(o, n, h->q, root), k), h->dtype);
 }
 
@@ -112,7 +112,7 @@ static value_id and_also(struct ox *o, const struct ox_node *n, value_id a, valu
 
 value_id ox_mask_heads(struct ox *o, const struct ox_node *n, const struct ox_heads *h,
                        value_id m) {
-    if (m == 0) return 0;
+    if (!ox_has_rank(o, n, m, 0, 4)) return 0;
     struct value t = *ox_type(o, m);
     if (t.rank < 3) return m;
     if (ox_sx_is(o, t.dims[t.rank - 3], 1)) return ox_unsqueeze(o, n, m, t.rank - 3);
@@ -226,7 +226,7 @@ bool ox_give_heads(struct ox *o, const struct ox_node *n, const struct ox_heads 
     y = ox_join_heads(o, n, h, y);
     if (y == 0 || !h->flat) return ox_out(o, n, 0, y);
     sx dims[] = {h->B, h->S, sx_mul(pool(o), h->H, ox_type(o, y)->dims[3])};
-    return ox_out(o, n, 0, ox_reshape(o, n, ox_permute(o, n, y, perm), 3, dims));
+    return ox_out(o, n, 0, ox_reshape(o, n, ox_permute(o, n, y, COUNT_OF(perm), perm), 3, dims));
 }
 
 value_id ox_attend(struct ox *o, const struct ox_node *n, const struct ox_heads *h,
@@ -348,7 +348,7 @@ static bool op_rotary(struct ox *o, const struct ox_node *n) {
         sx dims[] = {whole.dims[0], whole.dims[1], heads, sx_div(pool(o), whole.dims[2], heads)};
         x = ox_reshape(o, n, x, 4, dims); /* [B, S, H, D] */
     } else if (whole.rank == 4) {
-        x = ox_permute(o, n, x, perm);
+        x = ox_permute(o, n, x, COUNT_OF(perm), perm);
     } else {
         return ox_fail(o, n, "its input must have 3 or 4 dims");
     }
@@ -363,7 +363,7 @@ static bool op_rotary(struct ox *o, const struct ox_node *n) {
     }
     bool pairs = ox_attr_i(n, "interleaved", 0) != 0;
     value_id y = ox_rotate(o, n, x, angle[0], angle[1], rot, pairs);
-    if (whole.rank == 4) return ox_out(o, n, 0, ox_permute(o, n, y, perm));
+    if (whole.rank == 4) return ox_out(o, n, 0, ox_permute(o, n, y, COUNT_OF(perm), perm));
     return ox_out(o, n, 0, ox_reshape(o, n, y, 3, whole.dims));
 }
 

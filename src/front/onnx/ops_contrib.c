@@ -99,7 +99,7 @@ static value_id turned(struct ox *o, const struct ox_node *n, value_id v, bool b
         perm[rank - 1] = perm[rank - 2];
         perm[rank - 2] = last;
     }
-    return ox_permute(o, n, v, perm);
+    return ox_permute(o, n, v, rank, perm);
 }
 
 static bool op_fused_matmul(struct ox *o, const struct ox_node *n) {
@@ -217,7 +217,7 @@ static value_id times_rows(struct ox *o, const struct ox_node *n, value_id x, va
     static const int perm[] = {1, 0};
     if (x == 0 || w == 0) return 0;
     enum dtype d = ox_type(o, x)->dtype;
-    return ox_cast(o, n, ox_bin(o, n, OP_MATMUL, x, ox_permute(o, n, w, perm)), d);
+    return ox_cast(o, n, ox_bin(o, n, OP_MATMUL, x, ox_permute(o, n, w, COUNT_OF(perm), perm)), d);
 }
 
 static bool op_matmul_nbits(struct ox *o, const struct ox_node *n) {

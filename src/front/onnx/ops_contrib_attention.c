@@ -62,10 +62,10 @@ static bool op_rotary(struct ox *o, const struct ox_node *n) {
     sx heads = t.rank == 3 && number < 1 ? sx_div(pool(o), t.dims[2], size)
                                          : ox_const(o, number > 0 ? number : 1);
     sx S = t.rank == 4 ? t.dims[2] : t.dims[1];
-    x = t.rank == 4 ? ox_permute(o, n, x, perm) : with_heads(o, n, x, heads);
+    x = t.rank == 4 ? ox_permute(o, n, x, COUNT_OF(perm), perm) : with_heads(o, n, x, heads);
     if (ox_type(o, at)->rank == 1) at = ox_bin(o, n, OP_ADD, steps(o, n, S), at);
     value_id y = rotated(o, n, x, 2, at, ox_attr_i(n, "interleaved", 0) != 0);
-    if (t.rank == 4) return ox_out(o, n, 0, ox_permute(o, n, y, perm));
+    if (t.rank == 4) return ox_out(o, n, 0, ox_permute(o, n, y, COUNT_OF(perm), perm));
     return ox_out(o, n, 0, ox_reshape(o, n, y, 3, t.dims));
 }
 
@@ -75,7 +75,7 @@ static bool op_rotary(struct ox *o, const struct ox_node *n) {
 static value_id packed_part(struct ox *o, const struct ox_node *n, value_id x, int i) {
     static const int perm[] = {0, 2, 1, 3};
     value_id v = ox_slice(o, n, x, 3, ox_const(o, i), ox_const(o, i + 1), 1);
-    return ox_permute(o, n, ox_squeeze(o, n, v, 3), perm);
+    return ox_permute(o, n, ox_squeeze(o, n, v, 3), COUNT_OF(perm), perm);
 }
 
 /* x [B, N, S, D] plus its part of the bias, from `*at` on, which moves on. */
@@ -283,7 +283,7 @@ static bool grouped_heads(struct ox *o, const struct ox_node *n, int64_t H, int6
             v[i] = rotated(o, n, v[i], 7, at, pairs);
     }
     for (int i = 0; i < 3; i++)
-        v[i] = ox_permute(o, n, v[i], perm);
+        v[i] = ox_permute(o, n, v[i], COUNT_OF(perm), perm);
     h->q = v[0];
     h->k = extended(o, n, c, 3, v[1]);
     h->v = extended(o, n, c, 4, v[2]);

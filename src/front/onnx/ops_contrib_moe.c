@@ -110,7 +110,7 @@ static value_id layer(struct ox *o, const struct ox_node *n, const struct expert
     int first = 2 + (number - 1) * x->per, bias = first + x->per - 1;
     value_id w = x->per == 2 ? ox_in(o, n, first) : unpacked(o, n, first, 10 + number);
     if (!ox_has_rank(o, n, w, 3, 3)) return 0;
-    const value_id in[] = {rows, ox_permute(o, n, w, perm), x->offsets};
+    const value_id in[] = {rows, ox_permute(o, n, w, COUNT_OF(perm), perm), x->offsets};
     value_id y = ox_cast(o, n, ox_apply(o, n, OP_GROUPED_MATMUL, 3, in, NULL), x->dtype);
     if (!ox_has(n, bias)) return y;
     return ox_bin(o, n, OP_ADD, y, ox_take(o, n, ox_in(o, n, bias), x->expert, 0));

@@ -36,6 +36,7 @@ static bool op_gather_elements(struct ox *o, const struct ox_node *n) {
     if (a.axis < 0) return false;
     /* the index may be shorter than the data along the other axes: those are cut to it */
     struct value x = *ox_type(o, in[0]), t = *ox_type(o, in[1]);
+    if (!ox_has_rank(o, n, in[1], x.rank, x.rank)) return false;
     for (int i = 0; i < x.rank; i++) {
         if (i != a.axis && x.dims[i] != t.dims[i])
             in[0] = ox_slice(o, n, in[0], i, ox_const(o, 0), t.dims[i], 1);

@@ -217,10 +217,12 @@ static bool op_transpose(struct ox *o, const struct ox_node *n) {
     int rank = ox_type(o, v)->rank;
     if (count >= 0 && count != rank)
         return ox_fail(o, n, "perm has %d entries for %d dims", count, rank);
-    for (int i = 0; i < rank; i++)
-        perm[i] = count >= 0 ? (int)list[i] : rank - 1 - i;
+    for (int i = 0; i < rank; i++) {
+        perm[i] = count >= 0 ? ox_axis(o, n, list[i], rank) : rank - 1 - i;
+        if (perm[i] < 0) return false;
+    }
     if (rank < 2) return ox_out_same(o, n, 0, n->in[0]);
-    return ox_out(o, n, 0, ox_permute(o, n, v, perm));
+    return ox_out(o, n, 0, ox_permute(o, n, v, rank, perm));
 }
 
 /* Both ways: dims of 1 in the shape keep the input's. */

@@ -20,7 +20,7 @@ static value_id product(struct ox *o, const struct ox_node *n, value_id a, value
 static value_id flipped(struct ox *o, const struct ox_node *n, value_id v, const char *attr) {
     static const int perm[] = {1, 0};
     if (!ox_has_rank(o, n, v, 2, 2)) return 0;
-    return ox_attr_i(n, attr, 0) != 0 ? ox_permute(o, n, v, perm) : v;
+    return ox_attr_i(n, attr, 0) != 0 ? ox_permute(o, n, v, 2, perm) : v;
 }
 
 static bool op_gemm(struct ox *o, const struct ox_node *n) {
