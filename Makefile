@@ -4,6 +4,7 @@
 #   make test-graphs N=5000 SEED=1      random graphs   make test-benchdnn FILE=.. SHRINK=1
 #   make test-onnx DIR=..               ONNX's node tests, a folder or .tar.zst; interpreter and CPU
 #   make test-onnx-contrib N=50 SEED=1  operators of com.microsoft on random models, beside ONNX Runtime
+#   make test-onednn-graphs DIR=..      graphs of the oneDNN Graph API, a folder or .tar.zst; how many kernels each is
 #   make test-blocks                    block formats beside PyPI's gguf package
 #   make test-models                    models from PyPI, beside ONNX Runtime
 #   make test-cuda-compile              kernels for GPUs through NVRTC; needs no GPU  ARCH=sm_90a
@@ -73,6 +74,15 @@ test-onnx-contrib: deps
 	@cmake --preset dev >/dev/null && cmake --build --preset dev -j $(JOBS) --target onnx >/dev/null
 	@tests/onnx/contrib.sh build/dev/tests/onnx build/onnx-contrib $(or $(N),50) $(SEED) DEVICE=$(DEVICE) \
 	    $(if $(ONLY),ONLY=$(ONLY)) JOBS=$(JOBS) || [ $$? -eq 77 ]
+
+# oneDNN's graphs against the reference. FULL=1: batches as they are; ROWS=0: all rows; MODES=1: all plans.
+.PHONY: test-onednn-graphs
+test-onednn-graphs: DIR = ../shared/data/onednn-matmul-graphs.tar.zst
+test-onednn-graphs: deps
+	@cmake --preset dev >/dev/null && cmake --build --preset dev -j $(JOBS) --target onednn >/dev/null
+	@tests/drivers/onednn.sh build/dev/tests/onednn $(DIR) build/onednn-graphs $(if $(ONLY),ONLY=$(ONLY)) \
+	    $(if $(N),N=$(N)) $(if $(FULL),FULL=$(FULL)) $(if $(ROWS),ROWS=$(ROWS)) $(if $(MODES),MODES=$(MODES)) \
+	    $(if $(PRINT),PRINT=1) SEED=$(SEED) JOBS=$(JOBS) || [ $$? -eq 77 ]
 
 # Block formats against the gguf package (PyPI); N tensors a format.
 .PHONY: test-blocks

@@ -108,6 +108,7 @@ enum proem_status variant_check(const struct variant *v, const struct eval_resul
 enum outcome_state { OUTCOME_NONE, OUTCOME_PASSED, OUTCOME_FAILED, OUTCOME_SKIPPED };
 struct outcome {
     enum outcome_state state;
+    int kernels; /* of suite_run's fused plan, boundary */
     char text[560];
 };
 /* Items [0, n) in child processes, `batch` at a time, on `jobs` of them at once. body works on

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Runs ONNX's node tests: onnx.sh DRIVER WHERE SCRATCH [SETTING=VALUE..]. WHERE is a folder of cases,
-# or a .tar.zst of one, which is unpacked into SCRATCH once. Where there is none the test is skipped
-# (exit status 77).
+# or a .tar.zst of one. Where there is none the test is skipped (exit status 77).
 set -euo pipefail
 driver=$1 where=$2 scratch=$3
 shift 3
@@ -10,18 +9,7 @@ if [ ! -e "$where" ]; then
     echo "0 passed, 0 failed, 0 skipped"
     exit 77
 fi
-if [ -f "$where" ]; then
-    stamp=$scratch/$(sha256sum "$where" | cut -c 1-16)
-    if [ ! -d "$stamp" ]; then
-        mkdir -p "$scratch"
-        work=$(mktemp -d "$scratch/unpack.XXXXXX")
-        trap 'rm -rf "$work"' EXIT
-        tar --zstd -xf "$where" -C "$work"
-        mv "$work" "$stamp"
-        trap - EXIT
-    fi
-    where=$stamp
-fi
+where=$("$(dirname "$0")/unpacked.sh" "$where" "$scratch")
 # The cases may lie in a folder of the archive.
 first=$(find "$where" -maxdepth 4 -name model.onnx -print -quit)
 exec "$driver" DIR="$(dirname "$(dirname "$first")")" "$@"

@@ -60,7 +60,7 @@ static bool open_work(struct rig *r, const struct suite_item *item, struct work 
         o->state = v->status == PROEM_UNSUPPORTED ? OUTCOME_SKIPPED : OUTCOME_FAILED;
         return false;
     }
-    int kernels = (int)w->v[0].plan.kernels.n;
+    int kernels = o->kernels = (int)w->v[0].plan.kernels.n;
     if ((item->max_kernels > 0 && kernels > item->max_kernels) || kernels < item->min_kernels) {
         o->state = OUTCOME_FAILED;
         snprintf(o->text, sizeof o->text, "%d kernels; expected %d to %d", kernels,
