@@ -78,6 +78,7 @@ enum proem_status archive_open_memory(struct arena *a, const char *name, const c
 void archive_close(struct archive *ar) {
     if (ar == NULL) return;
     npz_close(ar);
+    gguf_close(ar);
     file_close(&ar->file);
     ar->n = 0;
 }
@@ -122,6 +123,23 @@ enum proem_status archive_type(struct archive *ar, size_t i, struct array_type *
     if (ar->kind == ARCHIVE_NPZ) return npz_read(ar, entry, NULL, out, NULL, e);
     *out = entry->type;
     return PROEM_OK;
+}
+
+enum proem_status archive_data(struct archive *ar, const struct file *f, uint64_t at,
+                               const struct archive_entry *entry, const struct allocator *alloc,
+                               struct array *out, struct err *e) {
+    struct arena temp;
+    arena_init(&temp, ar->arena->alloc);
+    const char *what = arena_printf(&temp, "%s:%s", ar->name, entry->key);
+    enum proem_status s = PROEM_OK;
+    /* without data there need be no padding before it */
+    uint64_t offset = entry->end > entry->begin ? at + entry->begin : 0;
+    if (what == NULL)
+        s = err_nomem(e);
+    else
+        s = array_from_file(f, offset, &entry->type, what, alloc, out, e);
+    arena_free(&temp);
+    return s;
 }
 
 enum proem_status archive_read(struct archive *ar, size_t i, const struct allocator *alloc,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Arrays: sizes checked for overflow, allocation, and the step from a file's dtypes to the graph's.
+ * Arrays: sizes checked for overflow, allocation, reading and mapping, and the step from a file's
+ * dtypes to the graph's.
  *
  * A dtype that a file lacks travels as the bits of an unsigned integer of its width, so adopting it
  * only renames; sub-byte elements stored one a byte are packed into a new buffer.
@@ -51,8 +52,50 @@ enum proem_status array_new(const struct allocator *alloc, const struct array_ty
 }
 
 void array_free(struct array *a) {
-    if (a->data != NULL) mem_free(a->alloc, a->data, 1, a->bytes);
+    if (a->map != NULL)
+        file_unmap(a->map, a->map_bytes);
+    else if (a->data != NULL)
+        mem_free(a->alloc, a->data, 1, a->bytes);
     *a = (struct array){0};
+}
+
+/* Elements that kernels load have to be aligned; bools have to be 0 or 1, so they are looked at. */
+static bool may_map(const struct array_type *t, size_t bytes, uint64_t offset) {
+    enum { LEAST = 1 << 16 }; /* below, a copy costs less than the pages */
+    const uint16_t one = 1;
+    if (bytes < LEAST || t->dtype == DT_BOOL) return false;
+    if (dtype_is_block(t->dtype) || dtype_bits(t->dtype) <= 8) return true;
+    return *(const unsigned char *)&one == 1 && offset % ((uint64_t)dtype_bits(t->dtype) / 8) == 0;
+}
+
+enum proem_status array_from_file(const struct file *f, uint64_t offset, const struct array_type *t,
+                                  const char *what, const struct allocator *alloc,
+                                  struct array *out, struct err *e) {
+    struct array a = {.type = *t, .alloc = alloc};
+    if (!array_type_size(t, &a.count, &a.bytes))
+        return err_set(e, PROEM_INVALID, "%s: the tensor's size overflows", what);
+    if (may_map(t, a.bytes, offset)) {
+        a.data = file_map(f, offset, a.bytes, &a.map, &a.map_bytes);
+        if (a.data != NULL) {
+            *out = a;
+            return PROEM_OK;
+        }
+    }
+    if (offset > f->size || a.bytes > f->size - offset) /* the file bounds what is allocated */
+        return err_set(e, PROEM_DATA, "%s: %s ends before its data does", what, f->name);
+    TRY(array_new(alloc, t, what, &a, e));
+    enum proem_status s = file_read(f, offset, a.data, a.bytes, e);
+    if (s != PROEM_OK) {
+        array_free(&a);
+        return s;
+    }
+    if (!dtype_is_block(t->dtype) && dtype_bits(t->dtype) > 8)
+        bytes_to_native(a.data, (size_t)dtype_bits(t->dtype) / 8, (size_t)a.count, false);
+    unsigned char *b = a.data;
+    for (int64_t i = 0; t->dtype == DT_BOOL && i < a.count; i++)
+        b[i] = b[i] != 0;
+    *out = a;
+    return PROEM_OK;
 }
 
 static bool same_shape(const struct array_type *a, const struct array_type *b) {

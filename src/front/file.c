@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Bytes in and out: regular files by descriptor (never mapped: a file that another process cuts
- * short is then an error, not a signal), or a block of memory. Reads are by offset and complete.
+ * Bytes in and out: regular files by descriptor, or a block of memory. Reads are by offset and
+ * complete. What describes a file's contents is read, so that a file that another process cuts short
+ * is an error; only the data of large tensors is mapped, where that would be a signal.
  */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include "front/front.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,6 +39,19 @@ enum proem_status file_open(struct arena *a, const char *path, struct file *out,
     }
     *out = (struct file){.name = name, .fd = fd, .size = (uint64_t)st.st_size};
     return PROEM_OK;
+}
+
+bool file_lies_below(const struct file *f, const char *path, const char *folder, bool file) {
+    char where[PATH_MAX], top[PATH_MAX];
+    struct stat opened, named;
+    if (realpath(path, where) == NULL || realpath(folder, top) == NULL) return false;
+    if (file) *strrchr(top, '/') = '\0'; /* an absolute path has one */
+    size_t n = strlen(top);
+    if (n > 0 && top[n - 1] == '/') n--;
+    if (strncmp(where, top, n) != 0 || where[n] != '/') return false;
+    /* the path may have become another file's since it was opened */
+    return fstat(f->fd, &opened) == 0 && stat(where, &named) == 0 &&
+           opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
 struct file file_memory(const char *name, const void *bytes, size_t n) {
@@ -69,6 +87,25 @@ enum proem_status file_read(const struct file *f, uint64_t offset, void *dst, si
         n -= (size_t)got;
     }
     return PROEM_OK;
+}
+
+/* Writable, because a graph's output may take a parameter's memory; what is written is the process's
+ * own. */
+void *file_map(const struct file *f, uint64_t offset, size_t n, void **map, size_t *map_bytes) {
+    long page = sysconf(_SC_PAGESIZE);
+    if (f->fd < 0 || n == 0 || page <= 0 || offset > f->size || n > f->size - offset) return NULL;
+    size_t before = (size_t)(offset % (uint64_t)page);
+    if (n > SIZE_MAX - before) return NULL;
+    void *p = mmap(NULL, before + n, PROT_READ | PROT_WRITE, MAP_PRIVATE, f->fd,
+                   (off_t)(offset - before));
+    if (p == MAP_FAILED) return NULL;
+    *map = p;
+    *map_bytes = before + n;
+    return (char *)p + before;
+}
+
+void file_unmap(void *map, size_t map_bytes) {
+    munmap(map, map_bytes);
 }
 
 static bool write_block(int fd, const void *bytes, size_t n) {

@@ -27,8 +27,10 @@ struct array {
     struct array_type type;
     int64_t count; /* elements */
     size_t bytes;
-    void *data; /* from alloc, 64-byte aligned; never NULL, even when empty */
+    void *data; /* from alloc, 64-byte aligned, or mapped, aligned to its element; never NULL */
     const struct allocator *alloc;
+    void *map; /* the pages of a file that data lies in, NULL: none */
+    size_t map_bytes;
 };
 
 /* Number of elements, and bytes; false if a dim is negative or a size overflows. */
@@ -39,6 +41,13 @@ void array_type_print(const struct array_type *t, struct str *out);
 enum proem_status array_new(const struct allocator *alloc, const struct array_type *t,
                             const char *what, struct array *out, struct err *e);
 void array_free(struct array *a);
+/* A tensor whose bytes lie in a file, little-endian, from offset on. A large one is mapped, not
+ * copied: private pages, so that what is written to them stays here. The file must not be cut short
+ * as long as the array lives. `what` names it in errors. */
+struct file;
+enum proem_status array_from_file(const struct file *f, uint64_t offset, const struct array_type *t,
+                                  const char *what, const struct allocator *alloc,
+                                  struct array *out, struct err *e);
 
 /* A file has fewer dtypes than the graph: in .npy, bf16 is u16 and f8, e8m0 are u8 bits; a sub-byte
  * tensor is u8, packed and flat, or u8 or i8, one element each, in the tensor's shape (integers are
@@ -63,11 +72,18 @@ struct file {
 };
 
 enum proem_status file_open(struct arena *a, const char *path, struct file *out, struct err *e);
+/* Does f, which was opened as `path`, lie below the folder, wherever links lead? file: the folder is
+ * that of a file, wherever links lead. */
+bool file_lies_below(const struct file *f, const char *path, const char *folder, bool file);
 struct file file_memory(const char *name, const void *bytes, size_t n);
 void file_close(struct file *f);
 /* Exactly n bytes from offset; the range must lie inside the file. */
 enum proem_status file_read(const struct file *f, uint64_t offset, void *dst, size_t n,
                             struct err *e);
+/* The same range as private pages of the file: *map and *map_bytes are what file_unmap takes. NULL:
+ * it cannot be mapped (memory, or what the system says). */
+void *file_map(const struct file *f, uint64_t offset, size_t n, void **map, size_t *map_bytes);
+void file_unmap(void *map, size_t map_bytes);
 /* Writing: file_create gives a descriptor or -1; file_append writes all bytes; file_finish closes.
  */
 int file_create(const char *path, struct err *e);

@@ -7,6 +7,9 @@
  * file says is never larger than what it holds: every count is checked against the bytes that are
  * left before anything is allocated, and tensors lie apart from each other inside the data. A type
  * that proem lacks is an error only for who asks for that tensor.
+ *
+ * A model may be cut into files NAME-00001-of-0000N.gguf, which say so by split.no (from 0) and
+ * split.count. Whichever of them is opened, all are, and their tensors are one archive's.
  */
 #include "front/archive.h"
 #include "ops/block.h"
@@ -20,7 +23,8 @@ enum {
     NAME_MOST = 65535, /* bytes of a key, and of a tensor's name */
     INFO_LEAST = 24,   /* bytes of a tensor's entry */
     WINDOW = 1 << 16,  /* bytes that are read at once */
-    TYPE_U32 = 4,      /* of metadata */
+    TYPE_U16 = 2,      /* of metadata */
+    TYPE_U32 = 4,
     TYPE_STRING = 8,
     TYPE_ARRAY = 9,
     TYPE_COUNT = 13
@@ -29,21 +33,24 @@ enum {
 struct reader {
     struct archive *ar;
     struct err *err;
+    const struct file *file;
+    uint64_t part;
     uint64_t at;           /* in the file */
     unsigned char *window; /* bytes [begin, begin + n) of the file */
     uint64_t begin;
     size_t n;
     uint64_t alignment;
     bool has_alignment;
+    uint64_t split_no, split_count;
 };
 
 static enum proem_status broken(const struct reader *r, const char *what) {
-    return err_set(r->err, PROEM_DATA, "%s: at byte %llu: %s", r->ar->name,
+    return err_set(r->err, PROEM_DATA, "%s: at byte %llu: %s", r->file->name,
                    (unsigned long long)r->at, what);
 }
 
 static uint64_t left(const struct reader *r) {
-    return r->ar->file.size - r->at;
+    return r->file->size - r->at;
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
@@ -51,14 +58,14 @@ static uint64_t left(const struct reader *r) {
 static enum proem_status take(struct reader *r, void *dst, size_t n) {
     if (n > left(r)) return broken(r, "truncated");
     if (n > WINDOW) {
-        TRY(file_read(&r->ar->file, r->at, dst, n, r->err));
+        TRY(file_read(r->file, r->at, dst, n, r->err));
         r->at += n;
         return PROEM_OK;
     }
     if (r->at < r->begin || r->at + n > r->begin + r->n) {
         r->n = 0;
         size_t size = left(r) < WINDOW ? (size_t)left(r) : WINDOW;
-        TRY(file_read(&r->ar->file, r->at, r->window, size, r->err));
+        TRY(file_read(r->file, r->at, r->window, size, r->err));
         r->begin = r->at;
         r->n = size;
     }
@@ -122,17 +129,7 @@ static enum proem_status skip_value(struct reader *r, uint64_t type, int depth) 
     return PROEM_OK;
 }
 
-static enum proem_status read_pair(struct reader *r) {
-    struct arena temp;
-    const char *key = NULL;
-    uint64_t type = 0;
-    arena_init(&temp, r->ar->arena->alloc);
-    enum proem_status s = take_name(r, &temp, &key);
-    bool alignment = s == PROEM_OK && strcmp(key, "general.alignment") == 0;
-    arena_free(&temp);
-    TRY(s);
-    TRY(take_int(r, 4, &type));
-    if (!alignment) return skip_value(r, type, 0);
+static enum proem_status read_alignment(struct reader *r, uint64_t type) {
     if (type != TYPE_U32) return broken(r, "general.alignment is no u32");
     if (r->has_alignment) return broken(r, "general.alignment is there twice");
     r->has_alignment = true;
@@ -140,6 +137,24 @@ static enum proem_status read_pair(struct reader *r) {
     if (r->alignment == 0 || r->alignment % 8 != 0)
         return broken(r, "general.alignment must be a multiple of 8");
     return PROEM_OK;
+}
+
+static enum proem_status read_pair(struct reader *r) {
+    struct arena temp;
+    const char *key = NULL;
+    uint64_t type = 0, *number = NULL;
+    arena_init(&temp, r->ar->arena->alloc);
+    enum proem_status s = take_name(r, &temp, &key);
+    bool alignment = s == PROEM_OK && strcmp(key, "general.alignment") == 0;
+    if (s == PROEM_OK && strcmp(key, "split.no") == 0) number = &r->split_no;
+    if (s == PROEM_OK && strcmp(key, "split.count") == 0) number = &r->split_count;
+    arena_free(&temp);
+    TRY(s);
+    TRY(take_int(r, 4, &type));
+    if (alignment) return read_alignment(r, type);
+    if (number == NULL) return skip_value(r, type, 0);
+    if (type != TYPE_U16) return broken(r, "split.no and split.count must be u16");
+    return take_int(r, 2, number);
 }
 
 /* ---- tensors --------------------------------------------------------------------------------- */
@@ -158,7 +173,7 @@ static enum dtype dtype_of(uint32_t type) {
 
 static enum proem_status bad_tensor(const struct reader *r, const struct archive_entry *t,
                                     const char *what) {
-    return err_set(r->err, PROEM_DATA, "%s: tensor '%s': %s", r->ar->name, t->key, what);
+    return err_set(r->err, PROEM_DATA, "%s: tensor '%s': %s", r->file->name, t->key, what);
 }
 
 static enum proem_status read_shape(struct reader *r, struct archive_entry *t) {
@@ -176,7 +191,7 @@ static enum proem_status read_shape(struct reader *r, struct archive_entry *t) {
 
 static enum proem_status read_tensor(struct reader *r, struct archive_entry *t) {
     uint64_t type, bytes = 0;
-    *t = (struct archive_entry){.key = ""};
+    *t = (struct archive_entry){.key = "", .member = r->part};
     TRY(take_name(r, r->ar->arena, &t->key));
     TRY(read_shape(r, t));
     TRY(take_int(r, 4, &type));
@@ -207,19 +222,20 @@ static int by_place(const void *a, const void *b) {
     return strcmp(x->key, y->key);
 }
 
-/* Aligned, inside the data, and apart. */
-static enum proem_status check_places(struct reader *r) {
+/* Aligned, inside the data, and apart: the entries from `first` on. */
+static enum proem_status check_places(struct reader *r, size_t first, uint64_t data_at) {
     struct archive *ar = r->ar;
-    uint64_t size = ar->file.size > ar->data_at ? ar->file.size - ar->data_at : 0;
-    const struct archive_entry **order = ARENA_NEW(ar->arena, const struct archive_entry *, ar->n);
+    size_t n = ar->n - first;
+    uint64_t size = r->file->size > data_at ? r->file->size - data_at : 0;
+    const struct archive_entry **order = ARENA_NEW(ar->arena, const struct archive_entry *, n);
     if (order == NULL) return err_nomem(r->err);
-    for (size_t i = 0; i < ar->n; i++) {
-        const struct archive_entry *t = order[i] = &ar->entries[i];
+    for (size_t i = 0; i < n; i++) {
+        const struct archive_entry *t = order[i] = &ar->entries[first + i];
         if (t->begin % r->alignment != 0) return bad_tensor(r, t, "its data is not aligned");
         if (t->end > size) return bad_tensor(r, t, "truncated: its data runs past the file's end");
     }
-    if (ar->n > 1) qsort(order, ar->n, sizeof order[0], by_place);
-    for (size_t i = 1; i < ar->n; i++) {
+    if (n > 1) qsort(order, n, sizeof order[0], by_place);
+    for (size_t i = 1; i < n; i++) {
         if (order[i]->begin < order[i - 1]->end)
             return bad_tensor(r, order[i], "its data overlaps another tensor's");
     }
@@ -234,62 +250,110 @@ static enum proem_status read_head(struct reader *r, uint64_t *tensors, uint64_t
     TRY(take(r, magic, sizeof magic));
     if (memcmp(magic, "GGUF", sizeof magic) != 0)
         return err_set(r->err, PROEM_DATA, "%s: this is no GGUF file: it does not begin with GGUF",
-                       r->ar->name);
+                       r->file->name);
     TRY(take_int(r, 4, &version));
     if (version == 0x02000000 || version == 0x03000000)
         return err_set(r->err, PROEM_UNSUPPORTED, "%s: big-endian GGUF files are not supported",
-                       r->ar->name);
+                       r->file->name);
     if (version != 2 && version != 3)
         return err_set(r->err, PROEM_UNSUPPORTED,
-                       "%s: GGUF version %llu is not supported; 2 and 3 are", r->ar->name,
+                       "%s: GGUF version %llu is not supported; 2 and 3 are", r->file->name,
                        (unsigned long long)version);
     TRY(take_int(r, 8, tensors));
     TRY(take_int(r, 8, pairs));
     return PROEM_OK;
 }
 
-static enum proem_status read_index(struct reader *r) {
+/* The entries of one more file, behind those that are there. */
+static enum proem_status read_index(struct reader *r, uint64_t *data_at) {
     struct archive *ar = r->ar;
     uint64_t tensors = 0, pairs = 0;
+    size_t first = ar->n;
     TRY(read_head(r, &tensors, &pairs));
     for (uint64_t i = 0; i < pairs; i++)
         TRY(read_pair(r));
     if (tensors > left(r) / INFO_LEAST)
         return broken(r, "truncated: the file is too short for its number of tensors");
-    ar->entries = ARENA_NEW(ar->arena, struct archive_entry, (size_t)tensors);
-    if (ar->entries == NULL) return err_nomem(r->err);
-    for (; ar->n < tensors; ar->n++)
+    struct archive_entry *all = ARENA_NEW(ar->arena, struct archive_entry, first + (size_t)tensors);
+    if (all == NULL) return err_nomem(r->err);
+    if (first > 0) memcpy(all, ar->entries, first * sizeof *all);
+    ar->entries = all;
+    for (; ar->n < first + tensors; ar->n++)
         TRY(read_tensor(r, &ar->entries[ar->n]));
-    ar->data_at = r->at + (r->alignment - r->at % r->alignment) % r->alignment;
-    return check_places(r);
+    *data_at = r->at + (r->alignment - r->at % r->alignment) % r->alignment;
+    return check_places(r, first, *data_at);
+}
+
+static enum proem_status index_file(struct archive *ar, const struct file *f, uint64_t part,
+                                    uint64_t *data_at, struct reader *r, struct err *e) {
+    *r = (struct reader){.ar = ar, .err = e, .file = f, .part = part, .alignment = 32};
+    r->window = mem_alloc(ar->arena->alloc, WINDOW, 1);
+    if (r->window == NULL) return err_nomem(e);
+    enum proem_status s = read_index(r, data_at);
+    mem_free(ar->arena->alloc, r->window, WINDOW, 1);
+    return s;
+}
+
+/* File `no` (from 0) of `count`, by the name of another. NULL: that name is no such file's. */
+static const char *split_name(struct arena *a, const char *name, uint64_t its_no, uint64_t no,
+                              uint64_t count) {
+    struct arena temp;
+    arena_init(&temp, a->alloc);
+    const char *end = arena_printf(&temp, "-%05llu-of-%05llu.gguf", (unsigned long long)its_no + 1,
+                                   (unsigned long long)count);
+    size_t n = strlen(name), m = end != NULL ? strlen(end) : 0;
+    bool fits = m > 0 && n >= m && strcmp(name + n - m, end) == 0;
+    arena_free(&temp);
+    if (!fits) return NULL;
+    return arena_printf(a, "%.*s-%05llu-of-%05llu.gguf", (int)(n - m), name,
+                        (unsigned long long)no + 1, (unsigned long long)count);
+}
+
+static enum proem_status index_part(struct archive *ar, const struct reader *own, uint64_t no,
+                                    struct err *e) {
+    struct archive_part *part = &ar->parts[ar->n_parts];
+    struct reader r;
+    const char *name = split_name(ar->arena, ar->name, own->split_no, no, own->split_count);
+    if (name == NULL && arena_ok(ar->arena))
+        return err_set(e, PROEM_DATA,
+                       "%s: this is file %llu of %llu; its name must end in -%05llu-of-%05llu.gguf",
+                       ar->name, (unsigned long long)own->split_no + 1,
+                       (unsigned long long)own->split_count, (unsigned long long)own->split_no + 1,
+                       (unsigned long long)own->split_count);
+    if (name == NULL) return err_nomem(e);
+    TRY(file_open(ar->arena, name, &part->file, e));
+    ar->n_parts++;
+    TRY(index_file(ar, &part->file, ar->n_parts - 1, &part->data_at, &r, e));
+    if (r.split_no == no && r.split_count == own->split_count) return PROEM_OK;
+    return err_set(e, PROEM_DATA, "%s: it says that it is file %llu of %llu", name,
+                   (unsigned long long)r.split_no + 1, (unsigned long long)r.split_count);
 }
 
 enum proem_status gguf_index(struct archive *ar, struct err *e) {
-    struct reader r = {.ar = ar, .err = e, .alignment = 32};
-    r.window = mem_alloc(ar->arena->alloc, WINDOW, 1);
-    if (r.window == NULL) return err_nomem(e);
-    enum proem_status s = read_index(&r);
-    mem_free(ar->arena->alloc, r.window, WINDOW, 1);
-    return s;
+    struct reader r;
+    TRY(index_file(ar, &ar->file, 0, &ar->data_at, &r, e));
+    if (r.split_count < 2 || ar->file.fd < 0) return PROEM_OK;
+    if (r.split_no >= r.split_count)
+        return err_set(e, PROEM_DATA, "%s: split.no is %llu, split.count %llu", ar->name,
+                       (unsigned long long)r.split_no, (unsigned long long)r.split_count);
+    ar->parts = ARENA_NEW(ar->arena, struct archive_part, (size_t)r.split_count);
+    if (ar->parts == NULL) return err_nomem(e);
+    ar->n_parts = 1;
+    for (uint64_t no = 0; no < r.split_count; no++) {
+        if (no != r.split_no) TRY(index_part(ar, &r, no, e));
+    }
+    return PROEM_OK;
+}
+
+void gguf_close(struct archive *ar) {
+    for (size_t i = 1; i < ar->n_parts; i++)
+        file_close(&ar->parts[i].file);
+    ar->n_parts = 0;
 }
 
 enum proem_status gguf_read(struct archive *ar, const struct archive_entry *entry,
                             const struct allocator *alloc, struct array *out, struct err *e) {
-    struct arena temp;
-    arena_init(&temp, ar->arena->alloc);
-    const char *what = arena_printf(&temp, "%s:%s", ar->name, entry->key);
-    struct array a = {0};
-    enum proem_status s = what != NULL ? array_new(alloc, &entry->type, what, &a, e) : err_nomem(e);
-    arena_free(&temp);
-    TRY(s);
-    if (a.bytes > 0) /* without data there need be no padding before it */
-        s = file_read(&ar->file, ar->data_at + entry->begin, a.data, a.bytes, e);
-    if (s != PROEM_OK) {
-        array_free(&a);
-        return s;
-    }
-    if (!dtype_is_block(a.type.dtype))
-        bytes_to_native(a.data, (size_t)dtype_bits(a.type.dtype) / 8, (size_t)a.count, false);
-    *out = a;
-    return PROEM_OK;
+    const struct archive_part *part = entry->member > 0 ? &ar->parts[entry->member] : NULL;
+    return archive_data(ar, part != NULL ? &part->file : &ar->file,
+                        part != NULL ? part->data_at : ar->data_at, entry, alloc, out, e);
 }

@@ -231,25 +231,5 @@ enum proem_status safetensors_index(struct archive *ar, struct err *e) {
 enum proem_status safetensors_read(struct archive *ar, const struct archive_entry *entry,
                                    const struct allocator *alloc, struct array *out,
                                    struct err *e) {
-    struct arena temp;
-    arena_init(&temp, ar->arena->alloc);
-    const char *what = arena_printf(&temp, "%s:%s", ar->name, entry->key);
-    struct array a = {0};
-    enum proem_status s = what != NULL ? array_new(alloc, &entry->type, what, &a, e) : err_nomem(e);
-    arena_free(&temp);
-    TRY(s);
-    s = file_read(&ar->file, ar->data_at + entry->begin, a.data, a.bytes, e);
-    if (s != PROEM_OK) {
-        array_free(&a);
-        return s;
-    }
-    int bits = dtype_bits(a.type.dtype);
-    bytes_to_native(a.data, bits < 8 ? 1 : (size_t)bits / 8, (size_t)a.count, false);
-    if (a.type.dtype == DT_BOOL) {
-        unsigned char *b = a.data;
-        for (int64_t i = 0; i < a.count; i++)
-            b[i] = b[i] != 0;
-    }
-    *out = a;
-    return PROEM_OK;
+    return archive_data(ar, &ar->file, ar->data_at, entry, alloc, out, e);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * TensorProto to arrays. Elements lie in raw_data (little-endian), in a typed list (narrow types in
  * int32_data, one each; 4-bit and 2-bit ones packed bytes there), or in an external file, which is
- * confined to the model's folder.
+ * confined to the model's folder and mapped.
  */
 #include "front/onnx/model.h"
 
@@ -88,44 +88,58 @@ static bool parse_number(const char *text, uint64_t *out) {
     return true;
 }
 
+static enum proem_status not_inside(const struct onnx_model *m, const char *what,
+                                    const char *location, struct err *e) {
+    return err_set(e, PROEM_INVALID,
+                   "%s: tensor '%s': external data in '%s', which is not inside the model's folder",
+                   m->name, what, location != NULL ? location : "");
+}
+
+/* Where in its file a tensor of so many bytes is said to lie. */
+static enum proem_status external_place(const struct onnx_model *m, const Onnx__TensorProto *t,
+                                        const char *what, size_t bytes, uint64_t *offset,
+                                        struct err *e) {
+    uint64_t length = bytes;
+    const char *at = external(t, "offset"), *n = external(t, "length");
+    *offset = 0;
+    if ((at != NULL && !parse_number(at, offset)) || (n != NULL && !parse_number(n, &length)))
+        return err_set(e, PROEM_INVALID, "%s: tensor '%s': external offset or length is no number",
+                       m->name, what);
+    if (length != bytes)
+        return err_set(e, PROEM_INVALID,
+                       "%s: tensor '%s': %llu bytes outside where its dims need %zu", m->name, what,
+                       (unsigned long long)length, bytes);
+    return PROEM_OK;
+}
+
+/* The folder is the one that the model was opened in, or the one that links to it lead to: stores
+ * of models keep both files elsewhere, side by side. */
 static enum proem_status read_external(const struct onnx_model *m, const Onnx__TensorProto *t,
                                        const char *what, const struct array_type *type,
                                        const struct allocator *alloc, struct array *out,
                                        struct err *e) {
     int64_t count;
     size_t bytes;
+    uint64_t offset;
+    struct file f;
     array_type_size(type, &count, &bytes);
     const char *location = external(t, "location");
     if (location == NULL || !is_confined(location) || m->folder == NULL)
-        return err_set(e, PROEM_INVALID,
-                       "%s: tensor '%s': external data in '%s', which is not inside the model's "
-                       "folder",
-                       m->name, what, location != NULL ? location : "");
-    uint64_t offset = 0, length = bytes;
-    const char *at = external(t, "offset"), *n = external(t, "length");
-    if ((at != NULL && !parse_number(at, &offset)) || (n != NULL && !parse_number(n, &length)))
-        return err_set(e, PROEM_INVALID, "%s: tensor '%s': external offset or length is no number",
-                       m->name, what);
+        return not_inside(m, what, location, e);
+    TRY(external_place(m, t, what, bytes, &offset, e));
     const char *path = arena_printf(m->arena, "%s%s%s", m->folder,
                                     m->folder[strlen(m->folder) - 1] == '/' ? "" : "/", location);
     if (path == NULL) return err_nomem(e);
-    struct file f;
     TRY(file_open(m->arena, path, &f, e));
     enum proem_status s = PROEM_OK;
-    if (length != bytes)
-        s = err_set(e, PROEM_INVALID, "%s: tensor '%s': %llu bytes outside where its dims need %zu",
-                    m->name, what, (unsigned long long)length, bytes);
-    else if (offset > f.size || length > f.size - offset)
+    if (!file_lies_below(&f, path, m->folder, false) && !file_lies_below(&f, path, m->name, true))
+        s = not_inside(m, what, location, e);
+    else if (offset > f.size || bytes > f.size - offset)
         s = err_set(e, PROEM_INVALID, "%s: tensor '%s': %s ends before its bytes %llu to %llu",
                     m->name, what, path, (unsigned long long)offset,
-                    (unsigned long long)(offset + length));
-    else
-        s = array_new(alloc, type, what, out, e); /* the file bounds what is allocated */
-    if (s == PROEM_OK) {
-        s = file_read(&f, offset, out->data, out->bytes, e);
-        if (s != PROEM_OK) array_free(out);
-    }
-    file_close(&f);
+                    (unsigned long long)offset + bytes);
+    if (s == PROEM_OK) s = array_from_file(&f, offset, type, what, alloc, out, e);
+    file_close(&f); /* what is mapped stays */
     return s;
 }
 

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ * For tests of mapped tensors: sparse files, and how much memory of its own a process has.
+ */
+#ifndef MAPPED_UTIL_H
+#define MAPPED_UTIL_H
+
+#include "front_util.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+/* Resident kilobytes, pages of files among them; 0: the system does not say, or a sanitizer's own
+ * memory would be counted. */
+static inline long resident_kb(void) {
+    char line[128];
+    long kb = 0;
+    FILE *f = SANITIZED ? NULL : fopen("/proc/self/status", "r");
+    while (f != NULL && fgets(line, sizeof line, f) != NULL)
+        sscanf(line, "VmRSS: %ld", &kb);
+    if (f != NULL) fclose(f);
+    return kb;
+}
+
+/* Bytes at the begin, then holes up to `size`, the last byte of which is `last`. */
+static inline void write_sparse(const char *path, const struct bytes *b, long size, int last) {
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(b->at, 1, b->n, f), b->n);
+    assert_int_equal(fseek(f, size - 1, SEEK_SET), 0);
+    assert_int_equal(fputc(last, f), last);
+    assert_int_equal(fclose(f), 0);
+}
+
+#endif

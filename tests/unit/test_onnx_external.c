@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT
+ * External data of ONNX models: mapped, and confined to the folder of the model, wherever links
+ * lead.
+ */
+#include "mapped_util.h"
+#include "onnx_util.h"
+
+#include <sys/stat.h>
+
+enum { MB = 1 << 20, GROWTH_KB = 16 << 10, FLOATS = 64 * MB };
+
+static char folder[256];
+
+static int set_up(void **state) {
+    (void)state;
+    make_scratch(folder, sizeof folder);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    remove_scratch(folder);
+    return 0;
+}
+
+static const char *path_of(char path[512], const char *name) {
+    snprintf(path, 512, "%s/%s", folder, name);
+    return path;
+}
+
+/* A model whose one initializer of n floats lies in `location`, at byte 64. */
+static void write_model(const char *name, const char *location, int64_t n) {
+    struct wire t = {.n = 0}, g = {.n = 0};
+    const char *const entry[][2] = {{"location", location}, {"offset", "64"}};
+    wire_int(&t, 1, n);
+    wire_int(&t, 2, F_FLOAT);
+    wire_text(&t, 8, "w");
+    for (int i = 0; i < 2; i++) {
+        struct wire pair = {.n = 0};
+        wire_text(&pair, 1, entry[i][0]);
+        wire_text(&pair, 2, entry[i][1]);
+        wire_put(&t, 13, &pair);
+    }
+    wire_int(&t, 14, 1);
+    wire_put(&g, 5, &t);
+    struct wire m = model_of(&g, 21);
+    struct bytes b = {.n = 0};
+    char path[512];
+    put(&b, m.at, m.n);
+    write_bytes(path_of(path, name), &b);
+}
+
+static void write_data(const char *name, int64_t n, int last) {
+    char path[512];
+    struct bytes none = {.n = 0};
+    write_sparse(path_of(path, name), &none, 64 + 4 * (long)n, last);
+}
+
+/* The status of reading the tensor; its last element if that is OK. */
+static enum proem_status read_last(const char *name, double *last, struct err *e) {
+    char path[512];
+    struct arena arena;
+    struct archive *ar;
+    struct array a;
+    arena_init(&arena, &allocator_default);
+    err_clear(e);
+    if (archive_open(&arena, path_of(path, name), &ar, e) != PROEM_OK) fail_msg("%s", e->text);
+    enum proem_status s = archive_read(ar, 0, &allocator_default, &a, e);
+    if (s == PROEM_OK) {
+        *last = elem_load(DT_F32, a.data, a.count - 1).f;
+        array_free(&a);
+    }
+    archive_close(ar);
+    arena_free(&arena);
+    return s;
+}
+
+static void expect_read(const char *name) {
+    struct err e;
+    double last = 0;
+    if (read_last(name, &last, &e) != PROEM_OK) fail_msg("%s", e.text);
+    assert_true(last == 2.0); /* the byte 64 in front */
+}
+
+static void expect_outside(const char *name) {
+    struct err e;
+    double last;
+    assert_int_equal(read_last(name, &last, &e), PROEM_INVALID);
+    if (strstr(e.text, "not inside the model's folder") == NULL) fail_msg("%s", e.text);
+}
+
+/* 256 MB of data cost next to no memory. */
+static void test_mapped(void **state) {
+    (void)state;
+    char path[512];
+    struct arena arena;
+    struct archive *ar;
+    struct array a;
+    struct err e = {0};
+    write_data("large.bin", FLOATS, 64);
+    write_model("large.onnx", "large.bin", FLOATS);
+    long before = resident_kb();
+    arena_init(&arena, &allocator_default);
+    assert_int_equal(archive_open(&arena, path_of(path, "large.onnx"), &ar, &e), PROEM_OK);
+    assert_int_equal(archive_read(ar, 0, &allocator_default, &a, &e), PROEM_OK);
+    assert_true(elem_load(DT_F32, a.data, 0).f == 0.0);
+    assert_true(elem_load(DT_F32, a.data, FLOATS - 1).f == 2.0);
+    assert_true(resident_kb() - before < GROWTH_KB);
+    array_free(&a);
+    archive_close(ar);
+    arena_free(&arena);
+}
+
+static void make_folder(const char *name) {
+    char path[512];
+    assert_int_equal(mkdir(path_of(path, name), 0777), 0);
+}
+
+static void make_link(const char *to, const char *name) {
+    char path[512];
+    assert_int_equal(symlink(to, path_of(path, name)), 0);
+}
+
+static void test_links(void **state) {
+    (void)state;
+    enum { N = 1 << 15 };
+    make_folder("model");
+    make_folder("model/data");
+    make_folder("other");
+    write_data("model/data/inside", N, 64);
+    write_data("other/outside", N, 64);
+    write_data("other/model", 4, 64);
+    make_link("data/inside", "model/to_inside");
+    make_link("../other/outside", "model/to_outside");
+    make_link("../other", "model/other");
+    make_link("../model/to_inside", "model/there_and_back");
+    const char *const good[] = {"data/inside", "to_inside", "there_and_back", "./data/inside"};
+    const char *const bad[] = {"to_outside", "other/outside"};
+    for (size_t i = 0; i < COUNT_OF(good); i++) {
+        write_model("model/m.onnx", good[i], N);
+        expect_read("model/m.onnx");
+    }
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        write_model("model/m.onnx", bad[i], N);
+        expect_outside("model/m.onnx");
+    }
+}
+
+/* A folder of links into a store in which model and data lie side by side. */
+static void test_store(void **state) {
+    (void)state;
+    enum { N = 1 << 15 };
+    make_folder("blobs");
+    make_folder("snapshot");
+    write_model("blobs/1234", "m.onnx_data", N);
+    write_data("blobs/5678", N, 64);
+    make_link("../blobs/1234", "snapshot/m.onnx");
+    make_link("../blobs/5678", "snapshot/m.onnx_data");
+    expect_read("snapshot/m.onnx");
+    make_folder("elsewhere");
+    write_data("elsewhere/5678", N, 64);
+    char path[512];
+    assert_int_equal(remove(path_of(path, "snapshot/m.onnx_data")), 0);
+    make_link("../elsewhere/5678", "snapshot/m.onnx_data");
+    expect_outside("snapshot/m.onnx");
+}
+
+static void test_bounds(void **state) {
+    (void)state;
+    struct err e;
+    double last;
+    write_data("short.bin", 1 << 15, 64);
+    write_model("short.onnx", "short.bin", (1 << 15) + 1);
+    assert_int_equal(read_last("short.onnx", &last, &e), PROEM_INVALID);
+    assert_non_null(strstr(e.text, "ends before its bytes"));
+    write_model("short.onnx", "short.bin", INT64_C(1) << 60);
+    assert_int_equal(read_last("short.onnx", &last, &e), PROEM_INVALID);
+    write_model("short.onnx", "nowhere.bin", 4);
+    assert_int_equal(read_last("short.onnx", &last, &e), PROEM_IO);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mapped),
+        cmocka_unit_test(test_links),
+        cmocka_unit_test(test_store),
+        cmocka_unit_test(test_bounds),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
