@@ -3,6 +3,7 @@
 #   make deps       install missing Debian packages     make check     build all, run the tests
 #   make test-graphs N=5000 SEED=1      random graphs   make test-benchdnn FILE=.. SHRINK=1
 #   make test-onnx DIR=..               ONNX's node tests, a folder or .tar.zst; interpreter and CPU
+#   make test-onnx-backend DEVICE=ref   the same by ONNX's own runner, onnx.backend.test (PyPI)
 #   make test-onnx-contrib N=50 SEED=1  operators of com.microsoft on random models, beside ONNX Runtime
 #   make test-onednn-graphs DIR=..      graphs of the oneDNN Graph API, a folder or .tar.zst; how many kernels each is
 #   make test-blocks                    block formats beside PyPI's gguf package
@@ -68,6 +69,13 @@ test-onnx: deps
 	@cmake --preset dev >/dev/null && cmake --build --preset dev -j $(JOBS) --target onnx >/dev/null
 	@tests/drivers/onnx.sh build/dev/tests/onnx $(DIR) build/onnx-node-tests DEVICE=$(DEVICE) \
 	    $(if $(ONLY),ONLY=$(ONLY)) $(if $(PRINT),PRINT=1) $(if $(N),N=$(N)) SEED=$(SEED) JOBS=$(JOBS) || [ $$? -eq 77 ]
+
+# ONNX's own runner, a process of the command for each case. DEVICE=cpu compiles each graph by itself.
+.PHONY: test-onnx-backend
+test-onnx-backend: DEVICE = ref
+test-onnx-backend: deps
+	@cmake --preset dev >/dev/null && cmake --build --preset dev -j $(JOBS) --target proem_cli >/dev/null
+	@tests/onnx/backend.sh build/dev/proem $(DIR) build/onnx-node-tests $(DEVICE) $(JOBS) $(ONLY) || [ $$? -eq 77 ]
 
 # Against ONNX Runtime (PyPI); N models an operator.
 test-onnx-contrib: deps

@@ -55,11 +55,10 @@ static const char head[] =
     "byte\n"
     "  or the tensor that is wrong, and exit status 2.\n"
     "\n"
-    "`make test-onnx` runs ONNX's node tests on the interpreter and the CPU; `make "
-    "test-onnx-contrib`\n"
-    "holds the operators of com.microsoft against ONNX Runtime on random models, `make "
-    "test-models`\n"
-    "whole models from PyPI.\n";
+    "`make test-onnx` runs ONNX's node tests on the interpreter and the CPU, `make "
+    "test-onnx-backend`\n"
+    "the same by ONNX's own runner; `make test-onnx-contrib` holds the operators of com.microsoft\n"
+    "against ONNX Runtime on random models, `make test-models` whole models from PyPI.\n";
 
 static int by_name(const void *a, const void *b) {
     const struct ox_op *x = *(const struct ox_op *const *)a, *y = *(const struct ox_op *const *)b;
