@@ -252,15 +252,16 @@ HKI struct HK(c_row) HK(c_row_init)(const struct pk_args *g, pk_i64 z, pk_i64 m)
     (void)z;
     return (struct HK(c_row)){m * g->sym[1]};
 }
-HKI void HK(c_fetch)(const struct pk_args *g, const struct HK(c_row) * r, pk_i64 z, pk_i64 m,
-                     pk_i64 n, int cnt) {
+HKI const void **HK(c_fetch)(const struct pk_args *g, const struct HK(c_row) * r, pk_i64 z,
+                             pk_i64 m, pk_i64 n, int cnt, const void **to) {
     (void)z, (void)m;
     for (int i = 0; i < cnt; i += 16) {
-        __builtin_prefetch((const float *)g->buf[3] + r->at + n + i, 1);
+        *to++ = (const float *)g->buf[3] + r->at + n + i;
 #if HK_E == 1
-        __builtin_prefetch((const float *)g->buf[5] + r->at + n + i);
+        *to++ = (const float *)g->buf[5] + r->at + n + i;
 #endif
     }
+    return to;
 }
 HKI void HK(c_store)(const struct pk_args *g, const struct HK(c_row) * r, pk_i64 z, pk_i64 m,
                      pk_i64 n, int cnt, vf32 acc) {

@@ -21,7 +21,7 @@ for c in packed:0:0:0 packed:1:0:0 packed:2:0:0 packed:3:0:0 packed:0:0:1 packed
     IFS=: read -r kind a b e flag <<EOF
 $c
 EOF
-    more="-DMM_C_FETCH=1"
+    more="-DMM_C_FETCH=2"
     if [ "$kind" = rows ]; then
         [ "$m" -gt 16 ] && continue
         more='-DTEMPLATE="gen/c/templates/matmul_rows.c" -DMM_MR=8'

@@ -53,7 +53,7 @@ enum proem_status cmd_emit(struct session *s, struct err *e) {
     struct str flags;
     str_init(&flags, &allocator_default);
     if (rt_compiler_flags(s->c->rt, &s->p->opt.target, &flags, NULL) == PROEM_OK)
-        printf("compile each with: cc %s FILE.c -o FILE.so\n", str_text(&flags));
+        printf("compile each with: cc %s FILE.c -o FILE.so -lm\n", str_text(&flags));
     str_free(&flags);
     return PROEM_OK;
 }

@@ -77,8 +77,9 @@ static enum proem_status pass_tune(struct proem_program *p, struct err *e) {
     return program_tune(p, e);
 }
 
-/* How many files: one for each distinct kernel, so that compilers work side by side and the cache
- * holds kernels. With one file fewer than kernels, equal kernels become one. */
+/* How many files at most: one for each distinct kernel, so that compilers work side by side and the
+ * cache holds kernels. With one file fewer than kernels, equal kernels become one, and small ones
+ * share files. */
 static int unit_count(const struct proem_program *p) {
     int kernels = (int)p->plan.kernels.n;
     if (p->opt.units > 0) return p->opt.units;
@@ -156,7 +157,7 @@ static void print_compile(const struct proem_program *p, int part, struct str *o
     if (rt_compiler(p->c->rt, &path, &version, NULL) == PROEM_OK)
         str_printf(out, "# %s\n%s ", str_text(&version), str_text(&path));
     rt_compiler_flags(p->c->rt, &p->opt.target, out, NULL);
-    str_add(out, "\n");
+    str_add(out, " -lm\n");
     str_free(&path);
     str_free(&version);
 }

@@ -480,7 +480,14 @@ enum proem_status rt_compiler(struct rt *rt, struct str *path, struct str *versi
 
 enum proem_status rt_compiler_flags(struct rt *rt, const struct device_desc *device,
                                     struct str *out, struct err *e) {
-    return rt_flags_text(rt, device, out, e);
+    struct err missing; /* the flags of an unknown compiler are GCC's */
+    err_clear(&missing);
+    pthread_mutex_lock(&rt->lock);
+    rt_cache_open(&rt->cache);
+    enum proem_status s = rt_compiler_find(rt, &missing);
+    s = s == PROEM_NOMEM ? err_nomem(e) : rt_flags_text(rt, device, out, e);
+    pthread_mutex_unlock(&rt->lock);
+    return s;
 }
 
 void rt_cache_stat(struct rt *rt, struct rt_cache_stat *out) {

@@ -2,7 +2,9 @@
 $ proem emit small.proem -o k/l --arch generic | sed 's/ -.* / .. /'
 | k/l/k0_matmul_y.c
 | k/l/k1_reduction_sum_1.c
-| compile each with: cc .. FILE.so
+| compile each with: cc .. -lm
+$ proem emit small.proem -o k/l --arch generic | sed -n 's/^compile each with: //p' | sed 's,FILE,k/l/k0_matmul_y,g' | sh && nm -D k/l/k0_matmul_y.so | grep -c proem_unit
+| 1
 $ for f in k/l/*.c; do cc -std=gnu11 -O1 -w -Wno-psabi -fPIC -shared -nostartfiles "$f" -o "${f%.c}.so" || exit; done; ls k/l
 | k0_matmul_y.c
 | k0_matmul_y.so

@@ -121,6 +121,19 @@ static inline struct HK(c_row) HK(c_row_init)(const struct pk_args *g, pk_i64 z,
     return (struct HK(c_row)){(z * g->sym[1] + m) * g->sym[2]};
 }
 
+#ifdef MM_C_FETCH
+/* As many lines as there may be, all of what the tile stores. */
+static inline const void **HK(c_fetch)(const struct pk_args *g, const struct HK(c_row) * r,
+                                       pk_i64 z, pk_i64 m, pk_i64 n, int cnt, const void **to) {
+    (void)z;
+    if (m >= g->sym[1] || cnt < 1 || cnt > MM_NV * PK_W || n + cnt > g->sym[2]) __builtin_trap();
+    for (int leaf = 0; leaf < MM_C_FETCH; leaf++)
+        for (int i = 0; i < cnt * 8; i += 64)
+            *to++ = (const MM_ACC_S *)g->buf[5] + r->at + n + i / 8;
+    return to;
+}
+#endif
+
 static inline void HK(c_store)(const struct pk_args *g, const struct HK(c_row) * r, pk_i64 z,
                                pk_i64 m, pk_i64 n, int cnt, MM_ACC acc0
 #if MM_NB > 1

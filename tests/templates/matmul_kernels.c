@@ -47,6 +47,7 @@
 #define MM_KC      PK_W
 #define MM_NC      (2 * PK_W)
 #define MM_SHARE   0
+#define MM_C_FETCH 1
 #include "matmul_hooks.h"
 #include "gen/c/templates/matmul.c"
 
@@ -67,6 +68,7 @@
 #define MM_KC      (2 * PK_W)
 #define MM_NC      (6 * PK_W)
 #define MM_SHARE   1000000
+#define MM_C_FETCH 2
 #include "matmul_hooks.h"
 #include "gen/c/templates/matmul.c"
 

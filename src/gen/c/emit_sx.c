@@ -110,11 +110,11 @@ struct lanes emit_lanes(struct emit *e, sx x) {
         if (!sx_is_const(e->sp, sx_sub(e->sp, y, base), &r.at[l])) return r;
     }
     if (emit_look_varies(e, x)) return r;
-    r.kind = LANES_CONST;
-    bool same = true;
+    r.step = e->W > 1 ? r.at[1] : 0;
+    bool linear = !e->cuda || r.step == 0; /* there a template may want more than one such vector */
     for (int l = 1; l < e->W; l++)
-        same = same && r.at[l] == 0;
-    if (same) r.kind = LANES_SAME;
+        linear = linear && r.at[l] == r.step * l;
+    r.kind = !linear ? LANES_CONST : r.step == 0 ? LANES_SAME : LANES_LINEAR;
     return r;
 }
 

@@ -8,6 +8,7 @@
 
 /* Is there anything worth fetching: a tensor read, or written, element by element with the result?
  */
+int fetch_count(struct emit *e, sx row, sx along); /* of how many tensors */
 bool fetch_needed(struct emit *e, sx row, sx along);
 /* MM(c_fetch), within the hook of the results (emit_hook was called for it). */
 void fetch_write(struct emit *e, sx row, sx along, const char *row_name, const char *along_name);

@@ -236,8 +236,8 @@ static void matmul_constants(struct emit *e, bool rows, const struct operand *a,
             define_int(e, "MM_M", (int)m);
         return;
     }
-    if (fetch_needed(e, t->swap ? k->n : k->m, t->swap ? k->m : k->n))
-        define_int(e, "MM_C_FETCH", 1);
+    int fetches = fetch_count(e, t->swap ? k->n : k->m, t->swap ? k->m : k->n);
+    if (fetches > 0) define_int(e, "MM_C_FETCH", fetches);
     define_int(e, "MM_NV", t->nv);
     define_int(e, "MM_MC", t->mc);
     define_int(e, "MM_KC", t->kc);

@@ -6,7 +6,7 @@
  * text and are compiled once: texts are written with placeholders for the kernel's names, compared,
  * and expanded into a unit. Texts are spread over the units longest first, each into the lightest
  * unit so far (Graham, "Bounds on multiprocessing timing anomalies", 1969); compile time follows
- * length closely enough.
+ * length closely enough. Small texts share a unit.
  */
 #include "gen/gen.h"
 
@@ -444,6 +444,20 @@ struct spread {
     size_t *weight;             /* by unit */
 };
 
+/* A compiler takes as long to start and to read the prelude as for a kernel of SMALL_TEXT bytes. Units
+ * are as many as there are texts of more, and as the others fill. */
+#define SMALL_TEXT ((size_t)24 * 1024)
+
+static int units_worth(const struct spread *s) {
+    size_t large = 0, small = 0;
+    for (size_t i = 0; i < s->texts.n; i++) {
+        size_t n = s->texts.at[i].n;
+        large += n > SMALL_TEXT;
+        small += n > SMALL_TEXT ? 0 : n;
+    }
+    return (int)(large + (small + SMALL_TEXT * 2 - 1) / (SMALL_TEXT * 2));
+}
+
 /* Longest text first, into the lightest unit. */
 static void assign_units(struct spread *s, int n) {
     for (size_t i = 0; i < s->texts.n; i++)
@@ -520,6 +534,7 @@ static enum proem_status write_units(struct writer *w, struct spread *s, struct 
     TRY(write_texts(w, s->kernels, s->text_of, &s->texts, a, n_units < total));
     int n = n_units < 1 ? 1 : n_units;
     if (n > (int)s->texts.n) n = (int)s->texts.n;
+    if (n_units < total && n > units_worth(s)) n = units_worth(s);
     struct gen_unit *units = ARENA_NEW(w->arena, struct gen_unit, n + 1);
     s->weight = ARENA_NEW(a, size_t, n + 1);
     if (units == NULL || s->weight == NULL) return err_nomem(w->err);

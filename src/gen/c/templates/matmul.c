@@ -80,11 +80,12 @@
  *                    pk_i64 n, int cnt, MM_ACC acc0, .. one for each B);
  *                                  elements (m, n .. n+cnt-1), n a multiple of PK_W: once per
  *                                  element, on the finished sum
- *   only with #define MM_C_FETCH 1:
- *   void MM(c_fetch)(const struct pk_args *g, const struct MM(c_row) *r, pk_i64 z, pk_i64 m,
- *                    pk_i64 n, int cnt);
- *                                  prefetches what c_store will read and write for (m, n ..
- *                                  n+cnt-1), cnt up to MM_NV * PK_W: one prefetch for each 64 bytes
+ *   only with #define MM_C_FETCH 2, the number of tensors of which this gives lines:
+ *   const void **MM(c_fetch)(const struct pk_args *g, const struct MM(c_row) *r, pk_i64 z,
+ *                            pk_i64 m, pk_i64 n, int cnt, const void **to);
+ *                                  an address in each 64 bytes of what c_store will read and write
+ *                                  for (m, n .. n+cnt-1), cnt up to MM_NV * PK_W, from to[0] on;
+ *                                  returns the end
  *
  * What comes out: static const struct pk_kernel MM(kernel).
  */
@@ -233,44 +234,60 @@ static struct MM(plan) MM(make_plan)(const struct pk_args *g) {
 /* Panels of A come from the third-level cache: fetched this many k ahead, into the next panel. */
 #define MM_AHEAD 128
 
-/* Rows of results, and of what they are made of, come from memory while the products of a tile's
- * last block are computed, evenly over k: all at once they would hold up the panels. */
+/* Results, and what they are made of, come from memory while the products of a tile's last block are
+ * computed, evenly over k: all at once they would hold up the panels. Step by step a tile fetches the
+ * line at[i / 2^32], the same one several times: a branch would cost more. */
 struct MM(coming) {
-    const struct pk_args *g;
-    pk_i64 z, m, n;
-    int rows, cnt; /* rows is 0: nothing is fetched */
+    pk_u64 step;
+#if MM_C_FETCH
+    const void *at[MM_MR * MM_C_FETCH * ((MM_NR * 8 + 63) / 64)];
+#endif
 };
 
-MM_INLINE void MM(fetch)(const struct MM(coming) * f, int i) {
+/* What (m .. m+rows-1, n ..) takes, to be fetched in kc steps. */
+MM_INLINE void MM(announce)(struct MM(coming) * f, const struct pk_args *g,
+                            const struct MM(plan) * p, pk_i64 z, pk_i64 m, pk_i64 rows, pk_i64 n,
+                            pk_i64 kc) {
 #if MM_C_FETCH
-    if (i >= f->rows) return;
-    struct MM(c_row) r = MM(c_row_init)(f->g, f->z, f->m + i);
-    MM(c_fetch)(f->g, &r, f->z, f->m + i, f->n, f->cnt);
+    const void **end = f->at;
+    for (pk_i64 i = 0; i < MM(min)(rows, p->M - m); i++) {
+        struct MM(c_row) r = MM(c_row_init)(g, z, m + i);
+        end = MM(c_fetch)(g, &r, z, m + i, n, (int)MM(min)(MM_NR, p->N - n), end);
+    }
+    if (kc > 0) f->step = ((pk_u64)(end - f->at) << 32) / (pk_u64)kc;
 #else
-    (void)f, (void)i;
+    (void)f, (void)g, (void)p, (void)z, (void)m, (void)rows, (void)n, (void)kc;
 #endif
 }
 
+#if MM_C_FETCH
+#define MM_FETCH_NEXT                                                                              \
+    __builtin_prefetch(f->at[next >> 32]);                                                         \
+    next += f->step;
+#else
+#define MM_FETCH_NEXT
+#endif
+
+/* The highest tile does nearly all of the work: only its loop is worth unrolling. */
+#define MM_PRAGMA_1(text) _Pragma(#text)
+#define MM_PRAGMA(text)   MM_PRAGMA_1(text)
 #define MM_TILE(h)                                                                                 \
     static __attribute__((noinline)) void MM(tile_##h)(pk_i64 kc, const MM_ACC_S *a,               \
                                                        const MM_ACC_S *b, MM_ACC_S *c, int first,  \
                                                        const struct MM(coming) * f) {              \
-        const int parts = MM_C_FETCH ? h : 1;                                                      \
+        pk_u64 next = 0;                                                                           \
         MM_ROWS_##h(MM_DECLARE) if (first) {                                                       \
             MM_ROWS_##h(MM_ZERO)                                                                   \
         }                                                                                          \
-        else {MM_ROWS_##h(MM_LOAD)} pk_i64 k = 0;                                                  \
-        for (int i = 0; i < parts; i++) {                                                          \
-            const pk_i64 end = i == parts - 1 ? kc : kc / parts * (i + 1);                         \
-            MM(fetch)(f, i);                                                                       \
-            _Pragma("GCC unroll 4") for (; k < end; k++) {                                         \
-                __builtin_prefetch(a + MM_AHEAD * h);                                              \
-                MM_COLS(MM_LOAD_B, 0)                                                              \
-                MM_ROWS_##h(MM_STEP) a += h;                                                       \
-                b += MM_NR;                                                                        \
-            }                                                                                      \
+        else {MM_ROWS_##h(MM_LOAD)} MM_PRAGMA(GCC unroll(h == MM_MR ? 4 : 1)) for (pk_i64 k = 0;   \
+                                                                                   k < kc; k++) {  \
+            __builtin_prefetch(a + MM_AHEAD * h);                                                  \
+            MM_FETCH_NEXT                                                                          \
+            MM_COLS(MM_LOAD_B, 0)                                                                  \
+            MM_ROWS_##h(MM_STEP) a += h;                                                           \
+            b += MM_NR;                                                                            \
         }                                                                                          \
-        MM_ROWS_##h(MM_STORE)                                                                      \
+        MM_ROWS_##h(MM_STORE)(void) next, (void)f;                                                 \
     }
 
 MM_TILE(1)
@@ -451,6 +468,7 @@ static void MM(product_task)(const struct pk_args *g, const struct MM(plan) * p,
     pk_i64 j0 = ntask * p->np / p->ntasks, j1 = (ntask + 1) * p->np / p->ntasks;
     pk_i64 m0 = MM(panel_start)(p, i0);
     const pk_i64 step = MM_NC / MM_NR;
+    struct MM(coming) f = {0};
     MM_ACC_S *la = (MM_ACC_S *)g->local, *lb = la + MM(local_a)(p), *lc = lb + MM(local_b)(p);
     const MM_ACC_S *sa = p->pa, *sb = p->pb;
     if (p->share_a) sa = (const MM_ACC_S *)g->shared;
@@ -478,11 +496,8 @@ static void MM(product_task)(const struct pk_args *g, const struct MM(plan) * p,
                     for (pk_i64 j = 0; j < jn; j++) {
                         const MM_ACC_S *pb = sb ? sb + MM(b_panel)(p, z, k0, kc, b, jc + j)
                                                 : lb + (b * jn + j) * MM_NR * kc;
-                        struct MM(coming) f = {g, z, m, (jc + j) * MM_NR, 0, 0};
-                        if (last && b == 0) {
-                            f.rows = (int)MM(min)(h, p->M - m);
-                            f.cnt = (int)MM(min)(MM_NR, p->N - f.n);
-                        }
+                        f.step = 0;
+                        if (last && b == 0) MM(announce)(&f, g, p, z, m, h, (jc + j) * MM_NR, kc);
                         MM(tile)(h, kc, a, pb, c + b * op + j * h * MM_NR, first, &f);
                     }
                 if (last) MM(finish)(g, p, z, m, MM(min)(h, p->M - m), h, jc * MM_NR, jn, op, c);
@@ -593,6 +608,7 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_DECLARE
 #undef MM_DECLARE_1
 #undef MM_ENDLESS
+#undef MM_FETCH_NEXT
 #undef MM_FMA
 #undef MM_GROUP
 #undef MM_HIDES
@@ -606,6 +622,8 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_PANELS
 #undef MM_DEPTH
 #undef MM_PASTE
+#undef MM_PRAGMA
+#undef MM_PRAGMA_1
 #undef MM_ROWS_1
 #undef MM_ROWS_10
 #undef MM_ROWS_12
