@@ -41,3 +41,36 @@ $ proem emit gpu.proem --graph part --fuse never --device cuda --arch sm_90a -o 
 | 1
 $ proem emit gpu.proem --graph bits --device cuda --arch sm_90a -o bits > /dev/null; grep 'define MM_B0_LEAF._BITS' bits/*.cu
 | #define MM_B0_LEAF0_BITS 32
+# Words of parts that lie side by side are read at once; others, and parts in another order, are not.
+$ cat > words.proem <<'EOF'
+> graph scale(x: f32[3, 64], w: u8[9, 2, 34]) {
+>   d = cast(bitcast(slice(w, axis=2, stop=2), f16), f32)
+>   q = cast(bitcast(slice(w, axis=2, start=2), i8), f32)
+>   return linear(x, reshape(q * d, [9, 64]))
+> }
+> graph long(w: i8[5, 132]) {
+>   return bitcast(slice(w, axis=1, start=1, stop=129), i32), bitcast(slice(w, axis=1, start=4), i64), bitcast(w, u16)
+> }
+> graph apart(w: u8[4, 70]) {
+>   return bitcast(flip(w, axes=[1]), u16), bitcast(slice(permute(w, [1, 0]), axis=0, stop=33), i32), bitcast(concat(w, w, axis=0), i16)
+> }
+> graph by_hand(w: u8[70]) {
+>   a = cast(slice(w, axis=0, stop=64, step=2), u32)
+>   b = cast(slice(w, axis=0, start=1, stop=65, step=2), u32)
+>   return cast((a << 0) | (b << 8), u16), cast((a << 8) | (b << 0), u16), cast((a << 0) | (b << 8), f32)
+> }
+> EOF
+$ for g in scale long apart by_hand; do proem run words.proem --graph $g --seed 3 --check | grep -o " ok (.*"; done
+|  ok (27 checked, 3 unbounded)
+|  ok (160 checked, 0 unbounded)
+|  ok (80 checked, 0 unbounded)
+|  ok (330 checked, 0 unbounded)
+|  ok (140 checked, 0 unbounded)
+|  ok (33 checked, 0 unbounded)
+|  ok (280 checked, 0 unbounded)
+|  ok (32 checked, 0 unbounded)
+|  ok (32 checked, 0 unbounded)
+|  ok (32 checked, 0 unbounded)
+$ proem emit words.proem --graph scale -o words | head -1; grep -c 'pk_ld1_f16(w' words/k0_matmul_linear_1.c
+| words/k0_matmul_linear_1.c
+| 1

@@ -310,6 +310,12 @@ static void need(void *user, fn_id f) {
     if (e->has_row && emit_stage_of(e, f) < e->now && !is_const(e, f)) return;
     if (e->have[f] || fn_get(e->fns, f)->kind == FN_ACC) return;
     e->have[f] = true;
+    struct word w;
+    if (emit_word(e, f, &w)) {
+        emit_deps(e, w.load, need, e);
+        emit_word_define(e, f, &w);
+        return;
+    }
     if (fn_get(e->fns, f)->kind != FN_SELECT) emit_deps(e, f, need, e);
     emit_define(e, f);
 }

@@ -39,6 +39,14 @@ void emit_deps(struct emit *e, fn_id f, fn_visit visit, void *user);
 /* Statements that define the node's local variable; its deps are defined. */
 void emit_define(struct emit *e, fn_id f);
 void emit_select_define(struct emit *e, fn_id f);
+/* A node that is a word in memory, read at once (emit_words.c). */
+struct word {
+    fn_id load; /* of its first part */
+    int bytes;  /* of a part */
+    struct lanes lanes;
+};
+bool emit_word(struct emit *e, fn_id f, struct word *w);
+void emit_word_define(struct emit *e, fn_id f, const struct word *w);
 /* The expression of an operator, conversion or constant. */
 void emit_expr(struct emit *e, fn_id f, struct str *out);
 
