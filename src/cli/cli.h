@@ -77,8 +77,9 @@ struct session {
     struct src_files files;
     struct input *in; /* by parameter */
     size_t n_in;
-    struct str text;   /* of the file */
-    double started_us; /* on now_us()'s clock */
+    struct str text;         /* of the file */
+    double started_us;       /* on now_us()'s clock */
+    struct err not_compiled; /* explain, for a GPU: why the compiler was not asked */
 };
 
 /* Read the file and run the first pass. Close it whether or not it succeeds. */

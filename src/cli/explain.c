@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "rt/cuda/cuda.h"
+
 /* What a kernel evaluates, by operand of the operator that it is built around. */
 struct role {
     const char *name;
@@ -183,6 +185,8 @@ enum proem_status explain_json(struct session *s, struct err *e) {
     json_object_set_new(root, "edges", edges);
     json_object_set_new(root, "bytes", bytes);
     if (s->p->fallbacks.n > 0) json_object_set_new(root, "fallbacks", fallbacks_json(s));
+    if (s->not_compiled.status != PROEM_OK)
+        json_object_set_new(root, "not_compiled", json_string(s->not_compiled.text));
     return print_json(root, e);
 }
 
@@ -227,6 +231,21 @@ static void print_tuned(const struct kernel *k) {
     str_free(&text);
 }
 
+/* What the compiler said of a kernel's unit. */
+static void print_report(const struct session *s, const struct kernel *k) {
+    const struct proem_program *p = s->p;
+    for (int u = 0; p->cubins != NULL && u < p->n_units; u++) {
+        const struct rt_cubin_report *r = rt_cubin_report(p->cubins[u]);
+        for (int i = 0; i < p->units[u].n_kernels; i++) {
+            if (p->units[u].kernels[i].kernel != k) continue;
+            printf("  compiled: %d registers", r->registers);
+            if (r->spilled > 0) printf(", SPILLS %lld bytes", (long long)r->spilled);
+            if (r->serialized > 0) printf(", SERIALIZED products");
+            printf("\n");
+        }
+    }
+}
+
 static void print_launches(const struct session *s, const struct kernel *k,
                            const struct gen_cuda *c) {
     for (int i = 0; i < c->n_launches; i++) {
@@ -241,6 +260,8 @@ static void print_launches(const struct session *s, const struct kernel *k,
         printf("; %d fit on an SM", blocks_per_sm(s, l));
         printf("%s\n", l->per_sm > 0 ? ", and stay" : "");
     }
+    if (c->tile != NULL) printf("  tile: %s\n", c->tile);
+    print_report(s, k);
     if (k->kind == KERNEL_MATMUL && k->tile.order != NULL)
         printf("  order of k: %s\n", k->tile.order);
 }
@@ -275,6 +296,7 @@ static void print_kernel(const struct session *s, const struct kernel *k) {
 }
 
 static void print_fallbacks(const struct session *s) {
+    if (s->not_compiled.status != PROEM_OK) printf("not compiled: %s\n", s->not_compiled.text);
     for (size_t i = 0; i < s->p->fallbacks.n; i++)
         printf("fallback: %s: %s\n", s->p->fallbacks.at[i].what, s->p->fallbacks.at[i].why);
 }
@@ -316,10 +338,21 @@ enum proem_status explain_text(struct session *s, struct err *e) {
     return PROEM_OK;
 }
 
+/* How a kernel is launched on a GPU follows from its operands, and from what the compiler makes of
+ * it: one that spills is cut another way. Without a compiler the plan stands as the model has it. */
+static enum proem_status explain_gpu(struct session *s, struct err *e) {
+    TRY(program_run(s->p, PASS_LOWER, PASS_GEN, e));
+    enum proem_status status = program_run(s->p, PASS_COMPILE, PASS_COMPILE, &s->not_compiled);
+    if (status == PROEM_OK || status == PROEM_DEVICE) return PROEM_OK;
+    return err_set(e, status, "%s", s->not_compiled.text);
+}
+
 enum proem_status cmd_explain(struct session *s, struct err *e) {
     TRY(inputs_bind(s, e));
-    /* How a kernel is launched on a GPU follows from its operands: the generator says it. */
-    enum pass_id last = s->p->opt.target.kind == DEVICE_CUDA ? PASS_GEN : PASS_TUNE;
-    TRY(program_run(s->p, PASS_LOWER, session_last(s, last), e));
+    enum pass_id last = session_last(s, PASS_TUNE);
+    if (s->p->opt.target.kind == DEVICE_CUDA && last < PASS_COMPILE)
+        TRY(explain_gpu(s, e));
+    else
+        TRY(program_run(s->p, PASS_LOWER, last, e));
     return s->o->json ? explain_json(s, e) : explain_text(s, e);
 }

@@ -55,6 +55,10 @@ static bool is_slow(const struct rt_cubin_report *r) {
     return r->spilled > 0 || r->serialized > 0;
 }
 
+bool cuda_is_slow(const struct rt_cubin *b) {
+    return is_slow(rt_cubin_report(b));
+}
+
 static enum proem_status compile_units(struct proem_program *p, struct err *e) {
     struct rt_cuda *cuda;
     struct rt_source *s = ARENA_NEW(&p->arena, struct rt_source, p->n_units);
@@ -204,10 +208,10 @@ static enum proem_status make_map(const struct gen_kernel *gk, const struct gen_
     return PROEM_OK;
 }
 
-static enum proem_status make_launch(struct proem_program *p, const struct gen_kernel *gk,
+static enum proem_status make_launch(struct arena *a, const struct gen_kernel *gk,
                                      const struct gen_launch *from, struct rt_cuda_launch *to,
                                      struct err *e) {
-    struct rt_cuda_map *maps = ARENA_NEW(&p->arena, struct rt_cuda_map, from->n_maps);
+    struct rt_cuda_map *maps = ARENA_NEW(a, struct rt_cuda_map, from->n_maps);
     if (maps == NULL) return err_nomem(e);
     for (int i = 0; i < from->n_maps; i++)
         TRY(make_map(gk, &from->maps[i], &maps[i], e));
@@ -221,32 +225,39 @@ static enum proem_status make_launch(struct proem_program *p, const struct gen_k
     return PROEM_OK;
 }
 
+enum proem_status cuda_make_step(struct arena *a, const struct gen_kernel *gk,
+                                 const struct gen_cuda *gc, struct rt_cubin *cubin, const int *args,
+                                 struct rt_cuda_step *out, struct err *e) {
+    struct rt_cuda_launch *launches = ARENA_NEW(a, struct rt_cuda_launch, gc->n_launches);
+    if (launches == NULL) return err_nomem(e);
+    for (int i = 0; i < gc->n_launches; i++)
+        TRY(make_launch(a, gk, &gc->launches[i], &launches[i], e));
+    *out = (struct rt_cuda_step){.name = gk->name,
+                                 .cubin = cubin,
+                                 .n_args = gk->n_args,
+                                 .args = args,
+                                 .n_checks = gk->n_checks,
+                                 .zeroed = gc->zeroed,
+                                 .n_launches = gc->n_launches,
+                                 .launches = launches};
+    return PROEM_OK;
+}
+
 static enum proem_status make_step(struct proem_program *p, int unit, int index,
                                    struct rt_cuda_step *steps, struct err *e) {
     const struct gen_kernel *gk = &p->units[unit].kernels[index];
     const struct gen_cuda *gc = &p->units[unit].cuda[index];
     int id = gk->kernel->id;
     int *args = ARENA_NEW(&p->arena, int, gk->n_args);
-    struct rt_cuda_launch *launches = ARENA_NEW(&p->arena, struct rt_cuda_launch, gc->n_launches);
-    if (args == NULL || launches == NULL) return err_nomem(e);
+    if (args == NULL) return err_nomem(e);
     for (int i = 0; i < gk->n_args; i++) {
         args[i] = p->buffer_of[gk->args[i]];
         if (args[i] < 0)
             return err_set(e, PROEM_INTERNAL, "kernel '%s' reads '%s', which nobody stores",
                            gk->name, graph_value(p->low.graph, gk->args[i])->name);
     }
-    for (int i = 0; i < gc->n_launches; i++)
-        TRY(make_launch(p, gk, &gc->launches[i], &launches[i], e));
     p->steps[id] = (struct program_step){.gen = gk, .cuda = gc};
-    steps[id] = (struct rt_cuda_step){.name = gk->name,
-                                      .cubin = p->cubins[unit],
-                                      .n_args = gk->n_args,
-                                      .args = args,
-                                      .n_checks = gk->n_checks,
-                                      .zeroed = gc->zeroed,
-                                      .n_launches = gc->n_launches,
-                                      .launches = launches};
-    return PROEM_OK;
+    return cuda_make_step(&p->arena, gk, gc, p->cubins[unit], args, &steps[id], e);
 }
 
 enum proem_status cuda_link(struct proem_program *p, const struct rt_buffer *buffers,

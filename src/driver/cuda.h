@@ -18,6 +18,17 @@ enum proem_status cuda_target(proem_context *c, const char *arch, bool runs,
 
 /* needs: CUDA C. gives: machine code (p->cubins). */
 enum proem_status cuda_compile(struct proem_program *p, struct err *e);
+/* A kernel as a step of a program, with its arguments' buffers. */
+enum proem_status cuda_make_step(struct arena *a, const struct gen_kernel *gk,
+                                 const struct gen_cuda *gc, struct rt_cubin *cubin, const int *args,
+                                 struct rt_cuda_step *out, struct err *e);
+/* What a kernel's launches depend on, for sizes: bytes of scratch, blocks by launch, extents by
+ * tensor map. */
+enum proem_status cuda_bind_step(const struct graph *g, const struct dims_binding *sizes,
+                                 const char *kernel, const struct gen_cuda *c, int64_t *scratch,
+                                 int64_t *blocks, struct rt_cuda_extent *extents, struct err *e);
+/* Would one rather have another tile? */
+bool cuda_is_slow(const struct rt_cubin *b);
 /* needs: machine code, buffers. gives: steps and p->cuda, but no functions on a device. */
 enum proem_status cuda_link(struct proem_program *p, const struct rt_buffer *buffers,
                             struct err *e);

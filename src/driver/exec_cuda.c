@@ -20,14 +20,22 @@ enum proem_status cuda_exec_new(struct proem_execution *x, struct err *e) {
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-static enum proem_status value_of(struct proem_execution *x, const char *kernel, const char *what,
-                                  sx expression, int64_t *out) {
+struct binding {
+    const struct graph *g;
+    const struct dims_binding *sizes;
+    const char *kernel;
+    struct err *err;
+};
+
+static enum proem_status value_of(const struct binding *b, const char *what, sx expression,
+                                  int64_t *out) {
     if (expression == 0) {
         *out = 0;
         return PROEM_OK;
     }
-    if (dims_value(x->p->low.graph, &x->sizes, expression, out) && *out >= 0) return PROEM_OK;
-    return err_set(&x->err, PROEM_INTERNAL, "kernel '%s': the %s cannot be computed", kernel, what);
+    if (dims_value(b->g, b->sizes, expression, out) && *out >= 0) return PROEM_OK;
+    return err_set(b->err, PROEM_INTERNAL, "kernel '%s': the %s cannot be computed", b->kernel,
+                   what);
 }
 
 /* Elements narrower than a byte count as the bytes that hold them. */
@@ -35,17 +43,32 @@ static int64_t in_bytes(int64_t elements, int bits) {
     return bits < 8 ? elements / (8 / bits) : elements;
 }
 
-static enum proem_status bind_map(struct proem_execution *x, const char *kernel,
-                                  const struct gen_tensor_map *m, struct rt_cuda_extent *out) {
+static enum proem_status bind_map(const struct binding *b, const struct gen_tensor_map *m,
+                                  struct rt_cuda_extent *out) {
     int bits = dtype_bits(m->dtype);
-    TRY(value_of(x, kernel, "offset of a tensor map", m->offset, &out->offset));
+    TRY(value_of(b, "offset of a tensor map", m->offset, &out->offset));
     out->offset = in_bytes(out->offset, bits);
     for (int i = 0; i < m->rank; i++) {
-        TRY(value_of(x, kernel, "extent of a tensor map", m->dims[i], &out->dims[i]));
-        TRY(value_of(x, kernel, "stride of a tensor map", m->strides[i], &out->strides[i]));
+        TRY(value_of(b, "extent of a tensor map", m->dims[i], &out->dims[i]));
+        TRY(value_of(b, "stride of a tensor map", m->strides[i], &out->strides[i]));
         if (i > 0) out->strides[i] = in_bytes(out->strides[i], bits);
     }
     out->dims[0] = in_bytes(out->dims[0] + (bits < 8 ? 8 / bits - 1 : 0), bits);
+    return PROEM_OK;
+}
+
+enum proem_status cuda_bind_step(const struct graph *g, const struct dims_binding *sizes,
+                                 const char *kernel, const struct gen_cuda *c, int64_t *scratch,
+                                 int64_t *blocks, struct rt_cuda_extent *extents, struct err *e) {
+    struct binding b = {g, sizes, kernel, e};
+    int map = 0;
+    TRY(value_of(&b, "size of its scratch", c->scratch, scratch));
+    for (int j = 0; j < c->n_launches; j++) {
+        const struct gen_launch *l = &c->launches[j];
+        TRY(value_of(&b, "number of its blocks", l->blocks, &blocks[j]));
+        for (int k = 0; k < l->n_maps; k++, map++)
+            TRY(bind_map(&b, &l->maps[k], &extents[map]));
+    }
     return PROEM_OK;
 }
 
@@ -53,15 +76,12 @@ enum proem_status cuda_exec_bind(struct proem_execution *x) {
     struct proem_program *p = x->p;
     int launch = 0, map = 0;
     for (size_t i = 0; i < p->plan.kernels.n; i++) {
-        const struct gen_cuda *g = p->steps[i].cuda;
-        const char *name = p->steps[i].gen->name;
-        TRY(value_of(x, name, "size of its scratch", g->scratch, &x->scratch[i]));
-        for (int j = 0; j < g->n_launches; j++, launch++) {
-            const struct gen_launch *l = &g->launches[j];
-            TRY(value_of(x, name, "number of its blocks", l->blocks, &x->blocks[launch]));
-            for (int k = 0; k < l->n_maps; k++, map++)
-                TRY(bind_map(x, name, &l->maps[k], &x->extents[map]));
-        }
+        const struct gen_cuda *c = p->steps[i].cuda;
+        TRY(cuda_bind_step(p->low.graph, &x->sizes, p->steps[i].gen->name, c, &x->scratch[i],
+                           &x->blocks[launch], &x->extents[map], &x->err));
+        for (int j = 0; j < c->n_launches; j++)
+            map += c->launches[j].n_maps;
+        launch += c->n_launches;
     }
     return PROEM_OK;
 }

@@ -80,6 +80,11 @@ struct gen_cuda {
 enum proem_status gen_cuda(struct plan *p, const struct device_desc *device, int n_units,
                            struct gen_unit **out, int *n_out, struct err *e);
 
+/* One kernel alone in a unit, as gen_c_kernel. k->tile becomes what the text was made with. */
+enum proem_status gen_cuda_kernel(struct plan *p, struct kernel *k,
+                                  const struct device_desc *device, struct gen_unit *out,
+                                  struct err *e);
+
 /* ---- C ---------------------------------------------------------------------------------------- */
 
 /* C for a CPU. Spreads the plan's kernels over at most n_units files (the result says how many), so

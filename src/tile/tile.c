@@ -122,7 +122,8 @@ struct tile tile_matmul(const struct tile_problem *p, const struct device_desc *
 bool tile_equal(const struct tile *a, const struct tile *b) {
     return a->packed == b->packed && a->rows == b->rows && a->swap == b->swap && a->mr == b->mr &&
            a->nv == b->nv && a->mc == b->mc && a->kc == b->kc && a->nc == b->nc &&
-           a->rows_mr == b->rows_mr && a->rows_max == b->rows_max;
+           a->rows_mr == b->rows_mr && a->rows_max == b->rows_max &&
+           a->cuda.passed == b->cuda.passed && a->cuda.few == b->cuda.few;
 }
 
 struct list {

@@ -37,6 +37,7 @@ struct tile_cuda {
     int a_lanes, b_lanes, c_lanes; /* lanes that hooks of operands and results are called with */
     int pack_lanes;                /* elements that x_raw and x_pack make at once */
     int passed; /* tiles of its list, best first, that are passed over; -1: none of them will do, the first it is */
+    int few; /* TILE_FEW: 0 where the model says so, 1 wherever it can be, -1 nowhere */
 };
 
 struct tile {

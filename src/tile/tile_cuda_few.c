@@ -20,7 +20,7 @@ static int least(int64_t a, int64_t b) {
 }
 
 /* Bytes of shared memory, as the template lays it out. */
-static int64_t shared_bytes(const struct tile_few_problem *p, const struct tile_few *t) {
+int64_t tile_few_shared(const struct tile_few_problem *p, const struct tile_few *t) {
     int64_t acc = p->one_by_one ? p->operand_bits / 8 : 4, cols = 8 * t->cols8;
     int64_t chunk = (int64_t)t->kgroups * t->units * 4 * t->run;
     /* Rows of A, 8 elements a fragment, a few fragments apart. */
@@ -36,7 +36,7 @@ static void choose_units(const struct tile_few_problem *p, const struct device_d
     int64_t all = ceil_div(part, (int64_t)t->kgroups * 4 * t->run);
     if (part < 0) all = 8;
     t->units = least(all > 0 ? all : 1, 64);
-    while (t->units > 1 && shared_bytes(p, t) > d->gpu.shared_block)
+    while (t->units > 1 && tile_few_shared(p, t) > d->gpu.shared_block)
         t->units--;
     /* Chunks of one size, of whole bodies where there are several. */
     int64_t chunks = ceil_div(all > 0 ? all : 1, t->units);
@@ -88,7 +88,7 @@ struct tile_few tile_cuda_few(const struct tile_few_problem *p, const struct dev
     choose_units(p, d, part, &t);
     if (p->K > 0)
         t.split = least(t.split, ceil_div(p->K, (int64_t)t.kgroups * t.units * 4 * t.run));
-    while (t.tiles > 1 && shared_bytes(p, &t) > d->gpu.shared_block)
+    while (t.tiles > 1 && tile_few_shared(p, &t) > d->gpu.shared_block)
         t.tiles--;
     /* Evaluated by every block, or once by a launch of 2 us. */
     double blocks = d->gpu.sms, rate = d->gpu.f32 * 0.25;
@@ -97,7 +97,7 @@ struct tile_few tile_cuda_few(const struct tile_few_problem *p, const struct dev
         t.stage = once / rate > 2e-6 && blocks > 1;
     }
     t.threads = 32 * t.kgroups * t.rgroups;
-    t.shared = (int)shared_bytes(p, &t);
+    t.shared = (int)tile_few_shared(p, &t);
     t.fits = p->n_b >= 1 && t.shared <= d->gpu.shared_block && d->gpu.cc >= 80;
     return t;
 }

@@ -17,12 +17,22 @@ struct tile_few_problem {
 };
 
 struct tile_few {
-    bool fits; /* false: the template cannot take the problem */
+    bool fits;   /* false: the template cannot take the problem */
+    int choices; /* of tile_cuda_few_at: ways to cut it that take every sum in one order */
     int run, cols8, kgroups, rgroups, units, ahead, step, tiles, bufs, split, per_sm;
     bool stage;
     int threads, shared; /* of a block */
 };
 
 struct tile_few tile_cuda_few(const struct tile_few_problem *p, const struct device_desc *d);
+
+/* The same with so many of the ways to cut it passed over, the likelier first (tile_cuda_few is the
+ * first); < 0: none. All have one K order: for whoever measures, or meets one that is compiled to
+ * slow code. */
+struct tile_few tile_cuda_few_at(const struct tile_few_problem *p, const struct device_desc *d,
+                                 int passed);
+
+/* Bytes of shared memory of a block. */
+int64_t tile_few_shared(const struct tile_few_problem *p, const struct tile_few *t);
 
 #endif

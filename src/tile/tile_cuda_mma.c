@@ -44,3 +44,12 @@ bool tile_cuda_mma(const struct tile_problem *p, const struct device_desc *d,
                               .pack_lanes = 8};
     return true;
 }
+
+int tile_cuda_mma_at(int n_b, int passed, struct tile_cuda *t) {
+    if (n_b > 2) return 1;
+    if (passed > 0) {
+        t->rows = t->cols = t->rows == LARGE ? SMALL : LARGE;
+        t->threads = 2 * t->rows;
+    }
+    return 2;
+}

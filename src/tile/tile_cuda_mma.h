@@ -12,4 +12,8 @@
 bool tile_cuda_mma(const struct tile_problem *p, const struct device_desc *d,
                    struct tile_cuda *out);
 
+/* How many ways there are to cut it, and the one with so many passed over, from the model's: a
+ * larger or a smaller tile, with the same results. */
+int tile_cuda_mma_at(int n_b, int passed, struct tile_cuda *t);
+
 #endif

@@ -81,6 +81,8 @@ $ proem explain small.proem --dim M=64 --device cuda --arch sm_90a | head -n 2
 | 2 kernels; moves 2.1 kB, a kernel an operator 4.1 kB
 $ proem explain small.proem --dim M=64 --device cuda --arch sm_80 --json | grep -o '"device": "[a-z]*"'
 | "device": "cuda"
+$ PROEM_NVRTC=/nonexistent/libnvrtc.so proem explain small.proem --dim M=64 --device cuda --arch sm_90a | grep -c '^not compiled: no CUDA compiler: '
+| 1
 $ PROEM_CUDA=/nonexistent/libcuda.so.1 proem explain small.proem --device cuda
 2> proem: no CUDA device: the driver's library cannot be opened; looked for /nonexistent/libcuda.so.1; with --arch sm_90a it plans without one
 ? 4

@@ -35,7 +35,11 @@ struct fake_cuda {
      * fault_word of its argument block; 0: none does. */
     int fault_word;
     int64_t fault_index, fault_value, fault_bound;
-    int n_launches; /* those that ran, the first FAKE_LAUNCHES kept */
+    /* A graph takes 250 us. With one of these not 0, a launch in it takes 20, or 10 with so many
+     * bytes of shared memory or threads a block. */
+    unsigned fast_shared, fast_block;
+    double graph_ms; /* of the last graph that was launched */
+    int n_launches;  /* those that ran, the first FAKE_LAUNCHES kept */
     struct fake_launch launches[FAKE_LAUNCHES];
 };
 

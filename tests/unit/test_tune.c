@@ -352,8 +352,8 @@ static void test_damaged_choice(void **state) {
     char dir[] = "/tmp/proem-test-tune-XXXXXX";
     assert_non_null(mkdtemp(dir));
     struct setup s = {.text = wide, .m = 19, .tune = TUNE_TILES, .cache = dir};
-    static const char *const texts[] = {"", "x", "1 0 9 9 9 9 9 9 9 9 9 9\n",
-                                        "1 0 4 1 2048 512 128 8 8 13 5 4", "1e300 0 0"};
+    static const char *const texts[] = {"", "x", "1 0 9 9 9 9 9 9 9 9 9 9 9 9\n",
+                                        "1 0 4 1 2048 512 128 8 8 0 1 13 5 4", "1e300 0 0"};
     struct made m;
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         make(&m, &s);

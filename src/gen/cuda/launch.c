@@ -68,6 +68,10 @@ static void add_few(struct list *l, struct gen_cuda *out) {
         bytes = bytes != 0 ? sx_add(sp, bytes, more) : more;
     }
     out->scratch = bytes;
+    out->choices = t->choices;
+    out->tile = arena_printf(e->arena, "%d rows, %d units of %d ahead, %d x %d tiles of %d%s",
+                             8 * t->cols8, t->ahead, 4 * t->run, t->rgroups, t->step, t->tiles,
+                             t->stage ? ", staged" : "");
 }
 
 static void add_wgmma(struct list *l, struct gen_cuda *out) {
@@ -98,6 +102,9 @@ static void add_matmul(struct list *l, struct gen_cuda *out) {
     case TILE_WGMMA: add_wgmma(l, out); return;
     case TILE_FEW: add_few(l, out); return;
     case TILE_MMA:
+        out->choices = e->product->mma_choices;
+        out->tile = arena_printf(e->arena, "%d x %d", t->rows, t->cols);
+        break;
     case TILE_SIMT: break;
     }
     sx blocks = sx_mul(e->sp, tasks(e, k->M, t->rows), tasks(e, k->N, t->cols));

@@ -5,6 +5,7 @@
 #include "gen/cuda/product.h"
 
 #include "gen/cuda/hooks.h"
+#include "tile/tile_cuda_mma.h"
 #include "tile/tile_cuda_rows.h"
 
 static bool by_batch(const struct emit *e, const struct gen_tensor_map *m) {
@@ -170,8 +171,8 @@ static void few_choose(struct emit *e) {
     }
     struct tile_wgmma_problem many = wgmma_problem(e);
     bool both = k->tile.cuda.form == TILE_WGMMA && q.M >= 0;
-    if (both && !tile_takes_few(&q, &many, p->device)) return;
-    p->few = tile_cuda_few(&q, p->device);
+    if (both && k->tile.cuda.few == 0 && !tile_takes_few(&q, &many, p->device)) return;
+    p->few = tile_cuda_few_at(&q, p->device, k->tile.cuda.passed);
 }
 
 static void few_constants(struct emit *e) {
@@ -208,24 +209,39 @@ static void look_at(struct emit *e, const char *hook, fn_id f, sx outer) {
     e->group = 0;
 }
 
-void product_plan(struct emit *e, struct kernel *k) {
+static void few_plan(struct emit *e, struct kernel *k) {
     static const char *const hooks[] = {"b0", "b1", "b2", "b3"};
     struct product *p = e->product;
     int64_t rows = size_of(e, k->M, k->problem.likely_M);
-    if (k->kind != KERNEL_MATMUL || k->problem.one_order || k->problem.hides) return;
-    if (rows < 0 || rows > TILE_FEW_ROWS) return;
+    if (k->problem.one_order || k->problem.hides) return;
+    if (rows < 0 || rows > TILE_FEW_ROWS || k->tile.cuda.few < 0) return;
     e->W = 8;
     look_at(e, "a", k->a, k->m);
     for (int i = 0; i < k->n_b; i++)
         look_at(e, hooks[i], k->b[i], k->n);
     if (few_takes(e, p)) few_choose(e);
     if (p->few.fits) {
-        k->tile.cuda = (struct tile_cuda){
-            .form = TILE_FEW, .a_lanes = 8, .b_lanes = 8, .c_lanes = 4, .pack_lanes = 8};
+        struct tile_cuda *t = &k->tile.cuda;
+        *t = (struct tile_cuda){.form = TILE_FEW,
+                                .a_lanes = 8,
+                                .b_lanes = 8,
+                                .c_lanes = 4,
+                                .pack_lanes = 8,
+                                .passed = t->passed,
+                                .few = t->few};
         k->tile.order = "tensor cores, parts of k";
     }
     p->n = 0;
     e->W = 1;
+}
+
+void product_plan(struct emit *e, struct kernel *k) {
+    if (k->kind != KERNEL_MATMUL) return;
+    few_plan(e, k);
+    if (k->tile.cuda.form != TILE_MMA) return;
+    struct tile_cuda *t = &k->tile.cuda, model = k->model_tile.cuda;
+    t->rows = model.rows, t->cols = model.cols, t->threads = model.threads;
+    e->product->mma_choices = tile_cuda_mma_at(k->n_b, t->passed, t);
 }
 
 void product_constants(struct emit *e) {

@@ -29,6 +29,7 @@ struct product {
     /* what follows from it */
     struct tile_wgmma wgmma;
     struct tile_few few;
+    int mma_choices;
     int n_maps;
     struct gen_tensor_map maps[2 + MAX_B];
 };

@@ -279,3 +279,35 @@ enum proem_status gen_cuda(struct plan *p, const struct device_desc *device, int
     *n_out = n;
     return PROEM_OK;
 }
+
+/* ---- one kernel ------------------------------------------------------------------------------ */
+
+static enum proem_status write_alone(struct writer *w, struct kernel *k, struct gen_unit *out,
+                                     struct str *text) {
+    struct families *fam = ARENA_NEW(w->arena, struct families, 1);
+    if (fam == NULL) return err_nomem(w->err);
+    fam->fns = w->p->fns;
+    TRY(write_kernel(w, k, out->kernels, out->cuda, text));
+    unit_walk(w->p, k, family_visit, fam);
+    write_prelude(fam, &out->text);
+    TRY(name_launches(w, out->cuda, 0));
+    unit_expand(str_text(text), "k0", "kernel", &out->text);
+    return out->text.failed || !arena_ok(w->arena) ? err_nomem(w->err) : PROEM_OK;
+}
+
+enum proem_status gen_cuda_kernel(struct plan *p, struct kernel *k,
+                                  const struct device_desc *device, struct gen_unit *out,
+                                  struct err *e) {
+    struct writer w = {p, device, p->source->arena, e};
+    struct str text;
+    *out = (struct gen_unit){.n_kernels = 1,
+                             .kernels = ARENA_NEW(w.arena, struct gen_kernel, 1),
+                             .cuda = ARENA_NEW(w.arena, struct gen_cuda, 1)};
+    str_init(&text, w.arena->alloc);
+    str_init(&out->text, w.arena->alloc);
+    enum proem_status s =
+        out->kernels != NULL && out->cuda != NULL ? write_alone(&w, k, out, &text) : err_nomem(e);
+    str_free(&text);
+    if (s != PROEM_OK) str_free(&out->text);
+    return s;
+}

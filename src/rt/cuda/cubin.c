@@ -308,3 +308,23 @@ enum proem_status rt_cuda_compile(struct rt_cuda *c, const struct device_desc *d
     arena_free(&l.arena);
     return s;
 }
+
+enum proem_status rt_cuda_choice_key(struct rt_cuda *c, const struct device_desc *d,
+                                     const struct rt_source *source, const char *what,
+                                     char key[RT_CHOICE_KEY], struct err *e) {
+    XXH128_canonical_t part[2];
+    struct str flags;
+    TRY(rt_nvrtc_open(c, e));
+    str_init(&flags, c->alloc);
+    enum proem_status s = rt_cuda_flags(c, d, &flags, e);
+    if (s == PROEM_OK) {
+        pthread_mutex_lock(&c->rt->lock);
+        rt_cache_open(&c->rt->cache);
+        pthread_mutex_unlock(&c->rt->lock);
+        XXH128_canonicalFromHash(&part[0], unit_key(c, &flags, source));
+        XXH128_canonicalFromHash(&part[1], XXH3_128bits(what, strlen(what)));
+        rt_key_text(XXH3_128bits(part, sizeof part), key);
+    }
+    str_free(&flags);
+    return s;
+}

@@ -62,6 +62,10 @@ struct rt_cubin_report {
 enum proem_status rt_cuda_compile(struct rt_cuda *c, const struct device_desc *d, int n,
                                   const struct rt_source *sources, struct rt_cubin **out,
                                   struct err *e);
+/* The key of a choice that was made for a unit under circumstances `what`, for rt_choice_find. */
+enum proem_status rt_cuda_choice_key(struct rt_cuda *c, const struct device_desc *d,
+                                     const struct rt_source *source, const char *what,
+                                     char key[RT_CHOICE_KEY], struct err *e);
 const struct rt_cubin_report *rt_cubin_report(const struct rt_cubin *b);
 /* The machine code, an ELF file. */
 const void *rt_cubin_data(const struct rt_cubin *b, size_t *n);
@@ -199,6 +203,7 @@ enum proem_status rt_cuda_download(struct rt_cuda *c, void *to, const void *from
 struct rt_cuda_trial {
     struct rt_cuda_exec *exec; /* prepared */
     int n_sets;
+    int runs; /* the fewest of a replay; 0: as many as hide what is around one */
     const struct rt_cuda_view *const *sets; /* device tensors; rotated, so that L2 is cold */
     double *us; /* results: a run's time, of each replay; caller's array */
     int n, cap;

@@ -37,7 +37,8 @@ static enum proem_status capture(struct meter *m, int i, struct err *e) {
     const struct cu_functions *cu = &m->c->cu;
     const struct rt_cuda_trial *t = &m->trials[i];
     struct series *s = &m->series[i];
-    s->runs = (LEAST_RUNS + t->n_sets - 1) / t->n_sets * t->n_sets;
+    int least = t->runs > 0 ? t->runs : LEAST_RUNS;
+    s->runs = (least + t->n_sets - 1) / t->n_sets * t->n_sets;
     TRY(run_sets(m, t, t->n_sets, e));
     TRY(rt_cuda_exec_check(t->exec, NULL, e));
     TRY(rt_cuda_result(m->c, cu->capture_begin(m->stream, CU_CAPTURE_THREAD_LOCAL), "a capture",
