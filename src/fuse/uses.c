@@ -15,6 +15,8 @@
 /* A tensor with so many times fewer elements than the operand is a part of a row or a group, and what
  * is computed from such ones is evaluated once for it. */
 #define PART 16
+/* How deep tensors may be put together for their pieces to be copied. */
+#define MOST_PIECES 8
 /* Beside the place of k: its elements differ from place to place of the operand. */
 #define VARIES 64
 
@@ -136,6 +138,20 @@ static bool lies_there(const struct walk *w, value_id v, enum dtype d) {
     }
 }
 
+/* Is the operand put together from leaves in whole pieces of 16 bytes along their rows? */
+static bool lies_in_pieces(const struct walk *w, value_id v, enum dtype d, int depth) {
+    const struct node *n = graph_def(w->s->g, v);
+    if (is_leaf(w, v)) {
+        double row = extent(w->s, v, 1) * dtype_bits(d);
+        return graph_value(w->s->g, v)->dtype == d && row > 0 && fmod(row, 128) == 0;
+    }
+    if (depth == 0 || (n->op != OP_CONCAT && !op_is_view(n->op))) return false;
+    for (int i = 0; i < (n->op == OP_CONCAT ? n->n_in : 1); i++) {
+        if (!lies_in_pieces(w, n->in[i], d, depth - 1)) return false;
+    }
+    return true;
+}
+
 /* Upwards: what is computed from parts alone is evaluated once for a row or a group, however it is
  * spread. But if the value that is decided on is a part that differs with every k, it is evaluated
  * with every element. */
@@ -187,12 +203,16 @@ static bool describe(struct sched *s, value_id root, bool right, value_id v, boo
     bool computed = !is_leaf(&w, root) && op_is_elementwise(graph_def(s->g, root)->op);
     if (computed && dtype_bits(own->dtype) < 32) w.work.plain += 1;
     bool lines = w.row_bits > 0 && fmod(w.row_bits, 128) == 0;
-    *o = (struct cost_operand){.plain = lies_there(&w, root, entering),
+    bool pieces =
+        !w.looks && !w.across && w.conditions && lies_in_pieces(&w, root, entering, MOST_PIECES);
+    *o = (struct cost_operand){.plain = pieces || lies_there(&w, root, entering),
                                .along = !w.across,
-                               .lines = lines,
-                               .map = lines && !w.looks,
+                               .lines = pieces || lines,
+                               .map = lines && !w.looks && !pieces,
                                .same = w.same,
-                               .leaves = w.conditions || w.leaves > 2 ? 0 : w.leaves,
+                               .leaves = pieces                         ? 1
+                                         : w.conditions || w.leaves > 2 ? 0
+                                                                        : w.leaves,
                                .leaf_bits = w.first_bits,
                                .leaf_bytes = w.bytes,
                                .work = w.work};

@@ -23,16 +23,18 @@ struct tile_problem {
 
 /* Templates of a GPU. */
 enum tile_form {
-    TILE_SIMT,  /* no tensor cores: every dtype, every prologue */
-    TILE_WGMMA, /* Hopper's tensor cores, many rows */
-    TILE_FEW,   /* tensor cores, few rows */
-    TILE_MMA    /* any tensor cores since sm_80 */
+    TILE_SIMT,   /* no tensor cores: every dtype, every prologue */
+    TILE_WGMMA,  /* Hopper's tensor cores, many rows */
+    TILE_FEW,    /* tensor cores, few rows */
+    TILE_ACROSS, /* the same, weights lie along their columns */
+    TILE_MMA     /* any tensor cores since sm_80 */
 };
 
 /* How a GPU's template is cut. */
 struct tile_cuda {
     enum tile_form form;
     int rows, cols;                /* of a block's tile */
+    int split;                     /* TILE_MMA: blocks that share a tile, each a part of k */
     int threads;                   /* of a block */
     int a_lanes, b_lanes, c_lanes; /* lanes that hooks of operands and results are called with */
     int pack_lanes;                /* elements that x_raw and x_pack make at once */

@@ -51,7 +51,9 @@ struct tile tile_matmul_cuda(const struct tile_problem *p, const struct device_d
         return t;
     }
     if (tile_cuda_mma(p, d, &t.cuda)) {
-        t.order = p->acc == DT_I32 ? "exact" : "tensor cores, 16 at a time";
+        t.order = p->acc == DT_I32   ? "exact"
+                  : t.cuda.split > 1 ? "tensor cores, parts of k"
+                                     : "tensor cores, 16 at a time";
         t.seconds = model(p, &t, d);
         return t;
     }

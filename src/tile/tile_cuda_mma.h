@@ -7,8 +7,8 @@
 
 #include "tile/tile.h"
 
-/* False: the template cannot take the product. By dtypes and device alone, so that a product has one
- * K order; sizes decide the tile, which does not change it. */
+/* False: the template cannot take the product, by dtypes and device alone. Sizes decide the tile, which
+ * does not change the K order, and, unless there must be one order, into how many parts K is cut. */
 bool tile_cuda_mma(const struct tile_problem *p, const struct device_desc *d,
                    struct tile_cuda *out);
 

@@ -39,6 +39,24 @@ $ cat > gpu.proem <<'EOF'
 > EOF
 $ proem emit gpu.proem --graph part --fuse never --device cuda --arch sm_90a -o part > /dev/null; sed -n '/void k0_row_store/,/^}/p' part/k0*.cu | grep -c 'if (.* continue;'
 | 1
+# What is put together in whole pieces of 16 bytes is copied, on either side.
+$ cat > pieces.proem <<'EOF'
+> graph along(x: bf16[200, 64], y: bf16[200, 96], w: bf16[136, 160]) { return linear(concat(x, y, axis=1), w) }
+> graph below(x: bf16[200, 160], w: bf16[64, 160], v: bf16[72, 160]) { return linear(x, concat(w, v, axis=0)) }
+> graph askew(x: bf16[200, 60], y: bf16[200, 100], w: bf16[136, 160]) { return linear(concat(x, y, axis=1), w) }
+> graph across(x: bf16[16, 4096], w: i8[4096, 512]) { return matmul(x, cast(w, bf16)) }
+> EOF
+$ for g in along below askew; do proem emit pieces.proem --graph $g --device cuda --arch sm_90a -o $g > /dev/null; grep -h -E 'define MM_(A|B0)_(FEED PK_FEED_(COPY|VALUE)|LEAF0_EACH 1)$' $g/*.cu; done
+| #define MM_A_LEAF0_EACH 1
+| #define MM_A_FEED PK_FEED_COPY
+| #define MM_B0_LEAF0_EACH 1
+| #define MM_B0_FEED PK_FEED_COPY
+| #define MM_A_FEED PK_FEED_VALUE
+# Few rows of weights that lie along their columns: a template of their own.
+$ proem emit pieces.proem --graph across --device cuda --arch sm_90a -o across > /dev/null; grep -h -E 'define MM_(RUN|COLS8|PARTS) ' across/*.cu | head -n 3
+| #define MM_RUN 16
+| #define MM_COLS8 2
+| #define MM_PARTS 132
 $ proem emit gpu.proem --graph bits --device cuda --arch sm_90a -o bits > /dev/null; grep 'define MM_B0_LEAF._BITS' bits/*.cu
 | #define MM_B0_LEAF0_BITS 32
 # Words of parts that lie side by side are read at once; others, and parts in another order, are not.

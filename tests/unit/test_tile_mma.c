@@ -29,6 +29,7 @@ static void check(const struct tile_problem *p, const struct device_desc *d, boo
     assert_true(t.rows == 64 || t.rows == 128);
     assert_int_equal(t.rows, t.cols);
     assert_int_equal(t.threads, 2 * t.cols);
+    assert_true(t.split >= 1 && t.split <= 16 && (t.split == 1 || p->K / t.split >= 256));
     /* Sums of a thread leave room in its 255 registers; shared memory is static. */
     assert_true(t.rows * t.cols / t.threads * p->n_b <= 128);
     assert_true(2 * 64 * (t.rows + p->n_b * t.cols) <= 48 * 1024);
@@ -53,6 +54,35 @@ static void test_sizes(void **state) {
             }
         }
     }
+}
+
+/* K is cut where tiles leave SMs idle, and there alone; never where one order is asked for. */
+static void test_parts_of_k(void **state) {
+    (void)state;
+    struct device_desc d = device("sm_90");
+    struct tile_problem p = {.acc = DT_F32,
+                             .n_b = 1,
+                             .Z = 1,
+                             .M = 128,
+                             .N = 256,
+                             .K = 8192,
+                             .operand = {DT_BF16, DT_BF16}};
+    struct tile_cuda t;
+    assert_true(tile_cuda_mma(&p, &d, &t));
+    assert_int_equal(t.split, 16);
+    p.one_order = true;
+    assert_true(tile_cuda_mma(&p, &d, &t));
+    assert_int_equal(t.split, 1);
+    p.one_order = false;
+    p.K = 500;
+    assert_true(tile_cuda_mma(&p, &d, &t));
+    assert_int_equal(t.split, 1);
+    p.K = 8192, p.M = 4096;
+    assert_true(tile_cuda_mma(&p, &d, &t));
+    assert_int_equal(t.split, 1);
+    p.M = -1, p.likely_M = 128;
+    assert_true(tile_cuda_mma(&p, &d, &t));
+    assert_int_equal(t.split, 16);
 }
 
 static void test_dtypes(void **state) {
@@ -86,6 +116,8 @@ static void test_dtypes(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes), cmocka_unit_test(test_dtypes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes),
+                                       cmocka_unit_test(test_parts_of_k),
+                                       cmocka_unit_test(test_dtypes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

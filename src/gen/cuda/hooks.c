@@ -97,8 +97,10 @@ void cuda_staged(struct emit *e, fn_id f, sx outer, const char *o, const char *p
     enum dtype d = fn_get(e->fns, staged_source(e, f))->dtype;
     struct staged s;
     staged_find(e, f, e->vec, &s);
+    enum tile_form form = e->k->tile.cuda.form;
+    if (s.pieces != 0 && form != TILE_WGMMA && form != TILE_MMA) s = (struct staged){0};
     /* The few-rows template multiplies fp8 as f16. */
-    bool plain = s.plain && (e->k->tile.cuda.form != TILE_FEW || dtype_bits(d) == 16);
+    bool plain = s.plain && (form != TILE_FEW || dtype_bits(d) == 16);
     staged_constants(e, cuda_operand_name(hook), &s, outer, plain);
     product_add(e, f, outer, &s);
     if (s.n == 0) return;
@@ -107,7 +109,8 @@ void cuda_staged(struct emit *e, fn_id f, sx outer, const char *o, const char *p
     e->W = e->k->tile.cuda.pack_lanes;
     params = TEXT(e, "%s%s", params, staged_params(e, &s));
     e->staged = &s;
-    hooks_value(e, TEXT(e, "%s_raw", hook), f, hooks_acc_lane(e->k->acc), params, missing);
+    if (s.pieces == 0)
+        hooks_value(e, TEXT(e, "%s_raw", hook), f, hooks_acc_lane(e->k->acc), params, missing);
     e->staged = NULL;
     e->W = lanes;
     pack_function(e, f, &s, d, params,
@@ -190,6 +193,7 @@ const char *cuda_template(const struct tile *t) {
     case TILE_SIMT: break;
     case TILE_WGMMA: return "matmul_wgmma.cu";
     case TILE_FEW: return "matmul_few.cu";
+    case TILE_ACROSS: return "matmul_across.cu";
     case TILE_MMA: return "matmul_mma.cu";
     }
     return "matmul_simt.cu";

@@ -74,6 +74,26 @@ static void add_few(struct list *l, struct gen_cuda *out) {
                              t->stage ? ", staged" : "");
 }
 
+static void add_across(struct list *l, struct gen_cuda *out) {
+    struct emit *e = l->e;
+    const struct kernel *k = e->k;
+    const struct tile_across *t = &e->product->across;
+    struct sx_pool *sp = e->sp;
+    sx tiles = sx_mul(sp, sx_mul(sp, extent(e, k->Z), tasks(e, k->M, (int64_t)8 * t->cols8)),
+                      tasks(e, k->N, (int64_t)8 * t->run));
+    sx steps = sx_add(sp, tasks(e, k->K, 256), sx_const(sp, 1)); /* none of k: still a task */
+    struct gen_launch *r = add(l, "main", 256, sx_mul(sp, tiles, steps));
+    r->shared = t->shared;
+    r->per_sm = 1;
+    sx counters = sx_mul(sp, tasks(e, sx_mul(sp, tiles, sx_const(sp, 4)), 256), sx_const(sp, 256));
+    out->scratch = sx_add(sp, counters,
+                          sx_const(sp, (int64_t)t->parts * 2 * (8 * t->run) * (8 * t->cols8) * 4));
+    out->zeroed = true;
+    out->choices = t->choices;
+    out->tile = arena_printf(e->arena, "%d rows, %d columns, %d stages, %d parts", 8 * t->cols8,
+                             8 * t->run, t->stages, t->parts);
+}
+
 static void add_wgmma(struct list *l, struct gen_cuda *out) {
     struct emit *e = l->e;
     const struct kernel *k = e->k;
@@ -94,6 +114,24 @@ static void add_wgmma(struct list *l, struct gen_cuda *out) {
                              w->turns ? ", in turns" : "");
 }
 
+static void add_mma(struct list *l, struct gen_cuda *out) {
+    struct emit *e = l->e;
+    const struct kernel *k = e->k;
+    const struct tile_cuda *t = &k->tile.cuda;
+    struct sx_pool *sp = e->sp;
+    sx tiles =
+        sx_mul(sp, extent(e, k->Z), sx_mul(sp, tasks(e, k->M, t->rows), tasks(e, k->N, t->cols)));
+    add(l, "main", t->threads, sx_mul(sp, tiles, sx_const(sp, t->split)));
+    out->choices = e->product->mma_choices;
+    out->tile = arena_printf(e->arena, "%d x %d", t->rows, t->cols);
+    if (t->split < 2) return;
+    out->tile = arena_printf(e->arena, "%d x %d, k in %d parts", t->rows, t->cols, t->split);
+    int64_t sums = (int64_t)t->split * k->n_b * t->rows * t->cols * 4;
+    sx counters = sx_mul(sp, tasks(e, sx_mul(sp, tiles, sx_const(sp, 4)), 256), sx_const(sp, 256));
+    out->scratch = sx_add(sp, counters, sx_mul(sp, tiles, sx_const(sp, sums)));
+    out->zeroed = true;
+}
+
 static void add_matmul(struct list *l, struct gen_cuda *out) {
     struct emit *e = l->e;
     const struct kernel *k = e->k;
@@ -101,10 +139,8 @@ static void add_matmul(struct list *l, struct gen_cuda *out) {
     switch (t->form) {
     case TILE_WGMMA: add_wgmma(l, out); return;
     case TILE_FEW: add_few(l, out); return;
-    case TILE_MMA:
-        out->choices = e->product->mma_choices;
-        out->tile = arena_printf(e->arena, "%d x %d", t->rows, t->cols);
-        break;
+    case TILE_ACROSS: add_across(l, out); return;
+    case TILE_MMA: add_mma(l, out); return;
     case TILE_SIMT: break;
     }
     sx blocks = sx_mul(e->sp, tasks(e, k->M, t->rows), tasks(e, k->N, t->cols));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * See packed.h. A node is *exact* if its value, computed without rounding, is a value of the
  * operand's dtype P in every lane: elements of at most 8 bits, their sums and differences while they
- * stay below 2^significand, values of dtype P that do not change along the lanes. Exact values may be
- * kept in pairs of P. The product of two of them fits f32, so that rounding it once to P, which is
+ * stay below 2^significand, values of dtype P that are known before the lanes' elements. Exact values
+ * may be kept in pairs of P. The product of two of them fits f32, so that rounding it once to P, which is
  * what a packed multiplication does, is what f32 and a rounding give.
  */
 #include "gen/cuda/packed.h"
@@ -34,7 +34,7 @@ static double element_bound(enum dtype P, enum dtype d) {
     return -1;
 }
 
-/* The same value in every lane, computed before: a field of the row or the group. */
+/* Computed before: a field of the row or the group. */
 static bool is_field(const struct packer *p, fn_id f) {
     return emit_stage_of(p->e, f) < STAGE_VALUE;
 }
@@ -104,6 +104,20 @@ static void write_both(const struct packer *p, unsigned name, const char *x) {
     str_printf(p->e->body, "    PK_EACH(PK_W / 2) h%u[l] = pk_both<%s>(%s);\n", name, half(p), x);
 }
 
+/* Along k every lane of a field is the same. */
+static void write_field(const struct packer *p, fn_id f, unsigned name) {
+    const char *x = emit_ref(p->e, f);
+    if (p->e->vec == p->e->k->k) {
+        x = arena_printf(p->e->arena, "%s[0]", x);
+        write_both(p, name, x != NULL ? x : "");
+        return;
+    }
+    str_printf(p->e->body,
+               "    PK_EACH(PK_W / 2) h%u[l] = pk_pairs<%s>::of((float)%s[2 * l], (float)%s[2 * l "
+               "+ 1]);\n",
+               name, half(p), x, x);
+}
+
 /* unsigned h<number>[PK_W / 2], pairs of an exact node; returns the number. */
 static unsigned write_node(struct packer *p, fn_id f) {
     const struct fn_node *n = fn_get(p->e->fns, f);
@@ -120,8 +134,7 @@ static unsigned write_node(struct packer *p, fn_id f) {
         char number[32];
         write_both(p, name, fmt_double(number, dtype_is_float(n->dtype) ? n->c.f : (double)n->c.i));
     } else if (is_field(p, f)) {
-        const char *x = arena_printf(p->e->arena, "%s[0]", emit_ref(p->e, f));
-        write_both(p, name, x != NULL ? x : "");
+        write_field(p, f, name);
     } else {
         write_pair(p, n, name, n->op == OP_ADD ? "add" : "sub");
     }
@@ -130,7 +143,7 @@ static unsigned write_node(struct packer *p, fn_id f) {
 
 bool packed_write(struct emit *e, fn_id f, const struct staged *s) {
     struct packer p = {e, s, fn_get(e->fns, f)->dtype, ARENA_NEW(e->arena, unsigned, e->n_fns + 1)};
-    if (p.name == NULL || (p.P != DT_BF16 && p.P != DT_F16) || e->vec != e->k->k) return false;
+    if (p.name == NULL || (p.P != DT_BF16 && p.P != DT_F16)) return false;
     bool own = exact(&p, f) >= 0;
     fn_id product = own ? 0 : product_of(&p, f);
     if (own) {

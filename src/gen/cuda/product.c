@@ -28,9 +28,10 @@ void product_add(struct emit *e, fn_id f, sx outer, const struct staged *s) {
                                   .ops = fn_cost(e->fns, staged_source(e, f))};
     if (s->n == 0) return;
     o->leaf_bits = dtype_bits(fn_get(e->fns, s->leaf[0])->dtype);
+    o->lines = s->pieces != 0 || staged_lines(e, s->leaf[0], e->vec);
+    if (s->pieces != 0) return;
     o->mapped = staged_map(e, s->leaf[0], e->vec, outer, extent, &o->map);
     o->batched = o->mapped && by_batch(e, &o->map);
-    o->lines = staged_lines(e, s->leaf[0], e->vec);
     o->same = s->n == 2 && dtype_bits(fn_get(e->fns, s->leaf[1])->dtype) == o->leaf_bits &&
               staged_map(e, s->leaf[1], e->vec, outer, extent, &o->map1) && o->mapped &&
               by_batch(e, &o->map1) == o->batched;
@@ -196,6 +197,43 @@ static void few_constants(struct emit *e) {
     define(e, "FETCH_L2", "", 1);
 }
 
+/* ---- few rows, B along its columns ------------------------------------------------------------ */
+
+static bool across_takes(struct emit *e, const struct product *p) {
+    const struct product_operand *a = &p->at[0], *b = &p->at[1];
+    int kind = few_kind(a->dtype);
+    if (p->n != 2 || kind < 0 || e->k->acc != DT_F32 || dtype_bits(a->dtype) != 16) return false;
+    return few_kind(b->dtype) == kind && dtype_bits(b->dtype) == 16 && a->along_k && !b->along_k &&
+           b->leaves == 1 && b->mapped && b->leaf_bits >= 4 && b->leaf_bits <= 16 &&
+           b->group % 8 == 0;
+}
+
+static void across_choose(struct emit *e) {
+    struct product *p = e->product;
+    const struct kernel *k = e->k;
+    struct tile_across_problem q = {.Z = size_of(e, k->Z, -1),
+                                    .M = size_of(e, k->M, k->problem.likely_M),
+                                    .N = size_of(e, k->N, -1),
+                                    .K = size_of(e, k->K, -1),
+                                    .bits = p->at[1].leaf_bits,
+                                    .passed = k->tile.cuda.passed};
+    struct tile_across t = tile_cuda_across(&q, p->device);
+    if (k->tile.cuda.form == TILE_WGMMA && k->tile.cuda.few == 0 && p->at[1].plain) {
+        struct tile_wgmma_problem many = wgmma_problem(e);
+        struct tile_wgmma w = tile_cuda_wgmma(&many, p->device);
+        if (w.fits && w.seconds >= 0 && w.seconds <= t.seconds) return;
+    }
+    p->across = t;
+}
+
+static void across_constants(struct emit *e) {
+    const struct tile_across *t = &e->product->across;
+    define(e, "RUN", "", t->run);
+    define(e, "COLS8", "", t->cols8);
+    define(e, "STAGES", "", t->stages);
+    define(e, "PARTS", "", t->parts);
+}
+
 /* ---- choice ---------------------------------------------------------------------------------- */
 
 /* An operand as it would be with so many lanes. */
@@ -205,6 +243,7 @@ static void look_at(struct emit *e, const char *hook, fn_id f, sx outer) {
     e->group = emit_group_size(e, f, e->k->k, along ? e->W : 1);
     emit_hook(e, hook, along ? e->k->k : outer, e->k->k, true, &f, 1, true);
     staged_find(e, f, e->vec, &s);
+    if (s.pieces != 0) s = (struct staged){0};
     product_add(e, f, outer, &s);
     e->group = 0;
 }
@@ -219,10 +258,23 @@ static void few_plan(struct emit *e, struct kernel *k) {
     look_at(e, "a", k->a, k->m);
     for (int i = 0; i < k->n_b; i++)
         look_at(e, hooks[i], k->b[i], k->n);
-    if (few_takes(e, p)) few_choose(e);
+    if (few_takes(e, p))
+        few_choose(e);
+    else if (across_takes(e, p))
+        across_choose(e);
     if (p->few.fits) {
         struct tile_cuda *t = &k->tile.cuda;
         *t = (struct tile_cuda){.form = TILE_FEW,
+                                .a_lanes = 8,
+                                .b_lanes = 8,
+                                .c_lanes = 4,
+                                .pack_lanes = 8,
+                                .passed = t->passed,
+                                .few = t->few};
+        k->tile.order = "tensor cores, parts of k";
+    } else if (p->across.fits) {
+        struct tile_cuda *t = &k->tile.cuda;
+        *t = (struct tile_cuda){.form = TILE_ACROSS,
                                 .a_lanes = 8,
                                 .b_lanes = 8,
                                 .c_lanes = 4,
@@ -240,7 +292,7 @@ void product_plan(struct emit *e, struct kernel *k) {
     few_plan(e, k);
     if (k->tile.cuda.form != TILE_MMA) return;
     struct tile_cuda *t = &k->tile.cuda, model = k->model_tile.cuda;
-    t->rows = model.rows, t->cols = model.cols, t->threads = model.threads;
+    t->rows = model.rows, t->cols = model.cols, t->threads = model.threads, t->split = model.split;
     e->product->mma_choices = tile_cuda_mma_at(k->n_b, t->passed, t);
 }
 
@@ -250,9 +302,11 @@ void product_constants(struct emit *e) {
     case TILE_SIMT: break;
     case TILE_WGMMA: wgmma_constants(e); break;
     case TILE_FEW: few_constants(e); break;
+    case TILE_ACROSS: across_constants(e); break;
     case TILE_MMA:
         define(e, "ROWS", "", e->k->tile.cuda.rows);
         define(e, "COLS", "", e->k->tile.cuda.cols);
+        define(e, "SPLIT", "", e->k->tile.cuda.split);
         break;
     }
 }

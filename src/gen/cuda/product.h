@@ -6,6 +6,7 @@
 #define PROEM_CUDA_PRODUCT_H
 
 #include "gen/cuda/staged.h"
+#include "tile/tile_cuda_across.h"
 #include "tile/tile_cuda_few.h"
 #include "tile/tile_cuda_wgmma.h"
 
@@ -29,6 +30,7 @@ struct product {
     /* what follows from it */
     struct tile_wgmma wgmma;
     struct tile_few few;
+    struct tile_across across;
     int mma_choices;
     int n_maps;
     struct gen_tensor_map maps[2 + MAX_B];

@@ -29,7 +29,7 @@ static bool look_moves(struct emit *e, sx x) {
 static bool starts_byte(struct emit *e, sx off, int bits) {
     sx one, rest;
     if (bits >= 8) return true;
-    return sx_linear(e->sp, off, e->k->k, &one, &rest) &&
+    return sx_linear(e->sp, off, e->vec, &one, &rest) &&
            sx_divides(e->sp, sx_const(e->sp, 8 / bits), rest);
 }
 
@@ -72,6 +72,48 @@ static fn_id same_value(struct emit *e, fn_id f) {
     }
 }
 
+/* ---- operands put together from several tensors ---------------------------------------------- */
+
+/* Is the choice the same for all of 16 bytes along the lanes? */
+static bool steady_in_piece(struct emit *e, const struct fn_node *n, sx part) {
+    sx one, rest;
+    int64_t step;
+    if (sx_has_look(e, n->e) || sx_depends(e->fns, n->lo, e->vec) ||
+        sx_depends(e->fns, n->hi, e->vec))
+        return false;
+    if (!sx_has(e->sp, n->e, e->vec)) return true;
+    if (!sx_linear(e->sp, n->e, e->vec, &one, &rest)) return false;
+    return sx_is_const(e->sp, one, &step) && step == 1 &&
+           sx_divides(e->sp, part, sx_sub(e->sp, n->lo, rest)) &&
+           sx_divides(e->sp, part, sx_sub(e->sp, n->hi, rest));
+}
+
+/* Loads of dtype d in whole pieces under choices; the first in *first. */
+static bool is_pieces(struct emit *e, fn_id f, enum dtype d, fn_id *first, int depth) {
+    f = same_value(e, f);
+    const struct fn_node *n = fn_get(e->fns, f);
+    if (n->kind == FN_SELECT)
+        return depth > 0 && steady_in_piece(e, n, sx_const(e->sp, 128 / dtype_bits(d))) &&
+               is_pieces(e, n->arg[0], d, first, depth - 1) &&
+               is_pieces(e, n->arg[1], d, first, depth - 1);
+    if (n->kind != FN_LOAD || n->dtype != d) return false;
+    sx off = emit_offset(e, n->tensor, n->rank, n->idx);
+    struct lanes l = emit_lanes(e, off);
+    if (l.kind != LANES_LINEAR || l.step != 1 || !sx_has(e->sp, off, e->vec)) return false;
+    if (sx_has_look(e, off) || !staged_lines(e, f, e->vec)) return false;
+    if (*first == 0) *first = f;
+    return true;
+}
+
+static void find_pieces(struct emit *e, fn_id f, struct staged *out) {
+    enum { DEPTH = 8 };
+    fn_id own = same_value(e, staged_source(e, f)), first = 0;
+    const struct fn_node *n = fn_get(e->fns, own);
+    if (n->kind != FN_SELECT || dtype_bits(n->dtype) < 8 || dtype_bits(n->dtype) > 16) return;
+    if (e->vec != e->k->k || !is_pieces(e, own, n->dtype, &first, DEPTH)) return;
+    *out = (struct staged){.n = 1, .plain = true, .leaf = {first}, .pieces = own};
+}
+
 fn_id staged_source(struct emit *e, fn_id f) {
     const struct fn_node *n = fn_get(e->fns, f);
     return n->kind == FN_CONVERT && n->n_arg == 1 ? n->arg[0] : f;
@@ -86,6 +128,7 @@ void staged_find(struct emit *e, fn_id f, sx vec, struct staged *out) {
     out->n = w.count;
     fn_id own = same_value(e, staged_source(e, f));
     out->plain = out->n == 1 && own == out->leaf[0];
+    if (out->n == 0) find_pieces(e, f, out);
 }
 
 int staged_of(const struct staged *s, fn_id load) {
@@ -146,32 +189,65 @@ void staged_constants(struct emit *e, const char *name, const struct staged *s, 
         str_printf(e->out, "#define MM_%s_LEAF0_BITS 0\n#define MM_%s_LEAF0_MAP 0\n", name, name);
     for (int i = 0; i < s->n; i++) {
         struct gen_tensor_map m;
-        bool map = staged_map(e, s->leaf[i], e->vec, outer, sx_const(e->sp, 1), &m);
+        bool map =
+            s->pieces == 0 && staged_map(e, s->leaf[i], e->vec, outer, sx_const(e->sp, 1), &m);
         str_printf(e->out, "#define MM_%s_LEAF%d_BITS %d\n#define MM_%s_LEAF%d_MAP %d\n", name, i,
                    dtype_bits(fn_get(e->fns, s->leaf[i])->dtype), name, i, map);
     }
+    if (s->pieces != 0) str_printf(e->out, "#define MM_%s_LEAF0_EACH 1\n", name);
+}
+
+static void write_address(struct emit *e, fn_id f) {
+    const struct fn_node *n = fn_get(e->fns, f);
+    int bits = dtype_bits(n->dtype);
+    str_printf(e->out, "(const char *)g->buf[%d] + (", e->slot[n->tensor]);
+    emit_sx(e, emit_offset(e, n->tensor, n->rank, n->idx), false, e->out);
+    if (bits < 8)
+        str_printf(e->out, ") / %d", 8 / bits);
+    else
+        str_printf(e->out, ") * %d", bits / 8);
+}
+
+/* The address of a piece: that of the load that is chosen. */
+static void write_pieces(struct emit *e, fn_id f) {
+    f = same_value(e, f);
+    const struct fn_node *n = fn_get(e->fns, f);
+    if (n->kind == FN_LOAD) {
+        write_address(e, f);
+        return;
+    }
+    str_add(e->out, "((");
+    emit_sx(e, n->e, false, e->out);
+    str_add(e->out, ") >= (");
+    emit_sx(e, n->lo, false, e->out);
+    str_add(e->out, ") && (");
+    emit_sx(e, n->e, false, e->out);
+    str_add(e->out, ") < (");
+    emit_sx(e, n->hi, false, e->out);
+    str_add(e->out, ") ? ");
+    write_pieces(e, n->arg[0]);
+    str_add(e->out, " : ");
+    write_pieces(e, n->arg[1]);
+    str_add(e->out, ")");
 }
 
 void staged_leaves(struct emit *e, const struct staged *s, const char *o, const char *missing) {
     for (int i = 0; i < s->n; i++) {
-        const struct fn_node *n = fn_get(e->fns, s->leaf[i]);
         struct str body;
         str_init(&body, e->out->alloc);
         emit_begin(e, STAGE_VALUE, &body);
-        emit_operands(e, s->leaf[i]);
-        int bits = dtype_bits(n->dtype);
-        str_printf(e->out,
-                   "PK_I const void *%s_%s_leaf%d(const struct pk_args *g, const %s *r, pk_i64 z, "
-                   "pk_i64 %s, pk_i64 k)\n{\n    const int cnt = 1;\n    const pk_i64 %s = 0;\n    "
-                   "(void)g, (void)r, (void)z, (void)m, (void)n, (void)k, (void)cnt;\n%s    return "
-                   "(const char *)g->buf[%d] + (",
-                   e->prefix, e->hook, i, emit_hook_type(e, "row"), o, missing, emit_part(e, &body),
-                   e->slot[n->tensor]);
-        emit_sx(e, emit_offset(e, n->tensor, n->rank, n->idx), false, e->out);
-        if (bits < 8)
-            str_printf(e->out, ") / %d;\n}\n\n", 8 / bits);
+        if (s->pieces == 0) emit_operands(e, s->leaf[i]);
+        str_printf(
+            e->out,
+            "PK_I const void *%s_%s_leaf%d(const struct pk_args *g, const %s *r, pk_i64 z, "
+            "pk_i64 %s, pk_i64 k)\n{\n    const int cnt = 1;\n    const pk_i64 %s = 0;\n    "
+            "(void)g, (void)r, (void)z, (void)m, (void)n, (void)k, (void)cnt;\n%s    return ",
+            e->prefix, e->hook, i, emit_hook_type(e, "row"), o, missing, emit_part(e, &body));
+        if (s->pieces != 0)
+            write_pieces(e, s->pieces);
         else
-            str_printf(e->out, ") * %d;\n}\n\n", bits / 8);
+            write_address(e, s->leaf[i]);
+        str_add(e->out, ";\n}\n\n");
         str_free(&body);
     }
 }

@@ -3,7 +3,9 @@
  * operand's elements from registers that hold them.
  *
  * A leaf is a load that runs along the lanes' coordinate without gaps, that no condition guards, that
- * changes with k other than once a group, and whose look-ups do not depend on k.
+ * changes with k other than once a group, and whose look-ups do not depend on k. An operand that is put
+ * together from such loads (concat), each of whole 16-byte pieces, is one leaf as well, whose address is
+ * asked for at each piece.
  */
 #ifndef PROEM_CUDA_STAGED_H
 #define PROEM_CUDA_STAGED_H
@@ -16,7 +18,8 @@
 struct staged {
     int n;
     fn_id leaf[MAX_LEAVES];
-    bool plain; /* the operand is leaf 0, in its own dtype */
+    bool plain;   /* the operand is leaf 0, in its own dtype */
+    fn_id pieces; /* 0, or what chooses between the loads that leaf 0 is put together from */
 };
 
 /* The operand as the graph has it, before it is widened to what accumulates. */

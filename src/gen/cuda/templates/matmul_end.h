@@ -18,6 +18,7 @@
 #undef MM_A_LEAVES
 #undef MM_A_LEAF0_BITS
 #undef MM_A_LEAF0_MAP
+#undef MM_A_LEAF0_EACH
 #undef MM_A_LEAF1_BITS
 #undef MM_A_LEAF1_MAP
 #undef MM_A_LEAF2_BITS
@@ -32,6 +33,7 @@
 #undef MM_B0_LEAVES
 #undef MM_B0_LEAF0_BITS
 #undef MM_B0_LEAF0_MAP
+#undef MM_B0_LEAF0_EACH
 #undef MM_B0_LEAF1_BITS
 #undef MM_B0_LEAF1_MAP
 #undef MM_B0_LEAF2_BITS
@@ -46,6 +48,7 @@
 #undef MM_B1_LEAVES
 #undef MM_B1_LEAF0_BITS
 #undef MM_B1_LEAF0_MAP
+#undef MM_B1_LEAF0_EACH
 #undef MM_B1_LEAF1_BITS
 #undef MM_B1_LEAF1_MAP
 #undef MM_B1_LEAF2_BITS
@@ -60,6 +63,7 @@
 #undef MM_B2_LEAVES
 #undef MM_B2_LEAF0_BITS
 #undef MM_B2_LEAF0_MAP
+#undef MM_B2_LEAF0_EACH
 #undef MM_B2_LEAF1_BITS
 #undef MM_B2_LEAF1_MAP
 #undef MM_B2_LEAF2_BITS
@@ -74,6 +78,7 @@
 #undef MM_B3_LEAVES
 #undef MM_B3_LEAF0_BITS
 #undef MM_B3_LEAF0_MAP
+#undef MM_B3_LEAF0_EACH
 #undef MM_B3_LEAF1_BITS
 #undef MM_B3_LEAF1_MAP
 #undef MM_B3_LEAF2_BITS

@@ -9,16 +9,22 @@
  * next are on their way to registers, and become the other (matmul_mma_operand.h). Results are turned
  * between the four threads that share a row of fragments, so that each has 8 neighbours along n.
  *
+ * With MM_SPLIT blocks for a tile each has a part of K; the last one to finish adds up the sums of all,
+ * in the order of the parts, and runs the epilogue.
+ *
  * K order: 16 at a time (8-bit integers: 32, exact), ascending, whatever the tile; within 16, the
- * hardware's. Past K both operands are 0.
+ * hardware's; then parts. Past K both operands are 0.
  *
  * The generator writes this file behind the CUDA prelude and, for each kernel, what matmul_simt.cu
  * lists, with W = MM_A_W = MM_B0_W = .. = MM_C_W = 8, the leaf tables, and
  *
  *   #define MM_ROWS 128            or 64; MM_COLS is the same
  *   #define MM_COLS 128
+ *   #define MM_SPLIT 1
  *
- * Launch: 2 * MM_COLS threads, Z * ceil(M / MM_ROWS) * ceil(N / MM_COLS) blocks.
+ * Launch: 2 * MM_COLS threads, T = Z * ceil(M / MM_ROWS) * ceil(N / MM_COLS) times MM_SPLIT blocks.
+ * Scratch with MM_SPLIT > 1: counters, ceil(4 * T / 256) * 256 bytes, 0 before and after each launch,
+ * then T * MM_SPLIT * MM_NB * MM_ROWS * MM_COLS * 4 bytes.
  */
 #include "matmul_hooks.h"
 #include "matmul_mma_ptx.h"
@@ -192,13 +198,46 @@ PK_D void MM(finish)(const struct pk_args *g, const struct MM(shape) & s, pk_i64
     }
 }
 
+#if MM_SPLIT > 1
+/* This block's sums to memory; true in the block that is last, with the sums of all. */
+PK_D bool MM(gather)(const struct pk_args *g, const struct MM(shape) & s, pk_i64 tile, int split,
+                     MM(sums) * acc) {
+    enum { COUNT = MM_NB * MM_MI * 16 };
+    __shared__ int last;
+    const pk_i64 tiles =
+        s.Z * ((s.M + MM_ROWS - 1) / MM_ROWS) * ((s.N + MM_COLS - 1) / MM_COLS);
+    MM_ACC_S *const all = (MM_ACC_S *)((char *)g->scratch + (tiles * 4 + 255) / 256 * 256) +
+                          tile * MM_SPLIT * (COUNT * MM_THREADS) + threadIdx.x;
+    MM_ACC_S *const own = all + split * (COUNT * MM_THREADS);
+    MM_ACC_S *const v = &acc[0][0][0][0];
+    PK_EACH(COUNT) own[l * MM_THREADS] = v[l];
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        int *const counter = (int *)g->scratch + tile;
+        last = atomicAdd(counter, 1) == MM_SPLIT - 1;
+        if (last) *counter = 0;
+    }
+    __threadfence();
+    __syncthreads();
+    if (!last) return false;
+    PK_EACH(COUNT) v[l] = __ldcg(all + l * MM_THREADS);
+    _Pragma("unroll 1") for (int i = 1; i < MM_SPLIT; i++) {
+        PK_EACH(COUNT) v[l] += __ldcg(all + i * (COUNT * MM_THREADS) + l * MM_THREADS);
+    }
+    return true;
+}
+#endif
+
 extern "C" __global__ void __launch_bounds__(MM_THREADS)
     MM(main)(const __grid_constant__ struct pk_args args) {
     __shared__ __align__(128) unsigned char tiles[2][(MM_ROWS + MM_NB * MM_COLS) * 64];
     const struct pk_args *const g = &args;
     const struct MM(shape) s = MM(get_shape)(g);
     const pk_i64 mt = (s.M + MM_ROWS - 1) / MM_ROWS, nt = (s.N + MM_COLS - 1) / MM_COLS;
-    const pk_i64 z = blockIdx.x / (mt * nt), tile = blockIdx.x % (mt * nt);
+    const pk_i64 index = blockIdx.x / MM_SPLIT, z = index / (mt * nt), tile = index % (mt * nt);
+    const pk_i64 part = (s.K + MM_SPLIT * MM_BK - 1) / (MM_SPLIT * MM_BK) * MM_BK;
+    const pk_i64 from = blockIdx.x % MM_SPLIT * part, end = from + part < s.K ? from + part : s.K;
     const pk_i64 top = tile / (MM_RASTER * nt) * MM_RASTER, inside = tile % (MM_RASTER * nt);
     const pk_i64 high = mt - top < MM_RASTER ? mt - top : MM_RASTER;
     const pk_i64 m0 = (top + inside % high) * MM_ROWS, n0 = inside / high * MM_COLS;
@@ -227,9 +266,9 @@ extern "C" __global__ void __launch_bounds__(MM_THREADS)
     const unsigned base = pk_mma_address(tiles[0]);
     MM(sums) acc[MM_NB] = {};
 
-    _Pragma("unroll 1") for (pk_i64 k0 = -MM_BK;; k0 += MM_BK) {
+    _Pragma("unroll 1") for (pk_i64 k0 = from - MM_BK;; k0 += MM_BK) {
         const pk_i64 next = k0 + MM_BK;
-        const bool more = next < s.K;
+        const bool more = next < end;
         const unsigned now = k0 / MM_BK % 2 ? base + (unsigned)sizeof tiles[0] : base;
         const unsigned then = next / MM_BK % 2 ? base + (unsigned)sizeof tiles[0] : base;
         if (more) {
@@ -245,7 +284,7 @@ extern "C" __global__ void __launch_bounds__(MM_THREADS)
             b3.load(g, next);
 #endif
         }
-        if (k0 >= 0) {
+        if (k0 >= from) {
 #define MM_ONE(j)                                                                                  \
     MM(multiply)<MM(b##j##_feed)<MM_COLS>>(                                                        \
         acc[j], now, now + (MM_ROWS + j * MM_COLS) * 64, lane_a,                                   \
@@ -275,6 +314,9 @@ extern "C" __global__ void __launch_bounds__(MM_THREADS)
 #endif
         __syncthreads();
     }
+#if MM_SPLIT > 1
+    if (!MM(gather)(g, s, index, (int)(blockIdx.x % MM_SPLIT), acc)) return;
+#endif
     MM(finish)(g, s, z, m0 + wm, n0 + wn, acc);
 }
 
@@ -284,6 +326,7 @@ extern "C" __global__ void __launch_bounds__(MM_THREADS)
 #undef MM_WN
 #undef MM_THREADS
 #undef MM_RASTER
+#undef MM_SPLIT
 #undef MM_ROWS
 #undef MM_COLS
 #undef MM_SUMS
