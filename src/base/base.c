@@ -299,3 +299,38 @@ const char *fmt_double(char *buf, double v) {
     if (strpbrk(buf, ".e") == NULL) strcat(buf, ".0");
     return buf;
 }
+
+/* ---- names -------------------------------------------------------------------------------------
+ */
+
+enum { LONGEST_NAME = 32 };
+
+static size_t least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/* Letters to insert, drop, replace, or swap with a neighbour (Damerau, "A technique for computer
+ * detection and correction of spelling errors", 1964), by rows of the usual table. */
+static size_t edits(const char *a, size_t n, const char *b, size_t m) {
+    size_t row[3][LONGEST_NAME + 1];
+    for (size_t j = 0; j <= m; j++)
+        row[0][j] = j;
+    for (size_t i = 1; i <= n; i++) {
+        size_t *now = row[i % 3];
+        const size_t *last = row[(i + 2) % 3], *before = row[(i + 1) % 3];
+        now[0] = i;
+        for (size_t j = 1; j <= m; j++) {
+            now[j] = least(last[j - 1] + (a[i - 1] != b[j - 1]), least(last[j], now[j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                now[j] = least(now[j], before[j - 2] + 1);
+        }
+    }
+    return row[n % 3][m];
+}
+
+int typo_distance(const char *word, size_t n, const char *name) {
+    size_t m = strlen(name);
+    if (n > LONGEST_NAME || m > LONGEST_NAME) return -1;
+    size_t d = edits(word, n, name, m);
+    return d <= 2 && d * 3 <= least(n, m) ? (int)d : -1;
+}

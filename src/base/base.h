@@ -125,6 +125,9 @@ void str_printf(struct str *s, const char *format, ...) PRINTF_LIKE(2, 3);
 void str_vprintf(struct str *s, const char *format, va_list ap) PRINTF_LIKE(2, 0);
 const char *str_text(const struct str *s); /* "" when empty */
 
+/* Could `word` be `name`, mistyped? 0: the same; a number of letters to change, or -1: too many. */
+int typo_distance(const char *word, size_t n, const char *name);
+
 /* Shortest decimal that reads back as the same double ("inf", "-inf", "nan"; always with a '.',
  * an 'e' or a name, so that it is no integer). Locale-independent. buf has at least 32 bytes. */
 const char *fmt_double(char *buf, double v);

@@ -154,7 +154,7 @@ static enum proem_status set_strict(struct cli *o, const char *name, const char 
 
 static enum proem_status check_pass(const char *name, const char *v, struct err *e) {
     if (pass_by_name(v) != PASS_COUNT) return PROEM_OK;
-    return bad(name, v, "parse, lower, fuse, gen, compile or link", e);
+    return bad(name, v, "parse, lower, fuse, tune, gen, compile or link", e);
 }
 
 static enum proem_status set_dump(struct cli *o, const char *name, const char *v, struct err *e) {
@@ -171,9 +171,7 @@ static enum proem_status set_dump_dir(struct cli *o, const char *name, const cha
 
 static enum proem_status set_run_pass(struct cli *o, const char *name, const char *v,
                                       struct err *e) {
-    TRY(check_pass(name, v, e));
-    enum pass_id pass = pass_by_name(v);
-    if (pass > PASS_GEN) return bad(name, v, "parse, lower, fuse or gen", e);
+    if (pass_by_name(v) > PASS_GEN) return bad(name, v, "parse, lower, fuse, tune or gen", e);
     o->run_pass = v;
     return PROEM_OK;
 }
@@ -291,14 +289,27 @@ static const struct option *find_option(const char *word, size_t n) {
     return NULL;
 }
 
+static enum proem_status no_option(const char *word, size_t n, struct err *e) {
+    const char *near = NULL;
+    int least = 0;
+    for (size_t i = 0; i < COUNT_OF(options); i++) {
+        int d = typo_distance(word, n, options[i].name);
+        if (d < 0 || (near != NULL && d >= least)) continue;
+        near = options[i].name;
+        least = d;
+    }
+    if (near == NULL)
+        return err_set(e, PROEM_INVALID, "there is no option '%s' (see proem --help)", word);
+    return err_set(e, PROEM_INVALID, "there is no option '%s'; did you mean %s?", word, near);
+}
+
 static enum proem_status parse_option(struct cli *o, int argc, char **argv, int *at,
                                       struct err *e) {
     const char *word = argv[*at];
     size_t n = strcspn(word, "=");
     const char *value = word[n] == '=' ? word + n + 1 : NULL;
     const struct option *opt = find_option(word, n);
-    if (opt == NULL)
-        return err_set(e, PROEM_INVALID, "there is no option '%s' (see proem --help)", word);
+    if (opt == NULL) return no_option(word, n, e);
     if (o->command != CMD_NONE && (opt->commands & (unsigned)o->command) == 0)
         return err_set(e, PROEM_INVALID, "%s is no option of proem %s", opt->name,
                        command_name(o->command));

@@ -132,7 +132,26 @@ static enum proem_status load_one(struct session *s, size_t i, struct err *e) {
                        e);
 }
 
+/* A file of another dtype or rank gives no size, so that one may be missing because of it: then it is
+ * the file that is wrong. */
+static enum proem_status check_files(struct session *s, struct err *e) {
+    const struct graph *g = s->p->graph;
+    for (size_t i = 0; i < s->n_in; i++) {
+        const struct input *in = &s->in[i];
+        const struct value *v = param(s, i);
+        bool file = in->src.kind == SRC_NPY || in->src.kind == SRC_ARCHIVE;
+        if (!in->given || !file || in->shape_known || dtype_is_subbyte(v->dtype)) continue;
+        int64_t shape[MAX_RANK];
+        struct err ignored;
+        err_clear(&ignored);
+        if (dims_shape(g, &s->p->dims, g->params.at[i].value, shape, &ignored) != PROEM_OK)
+            return src_misfit(&s->files, &in->src, v->name, v->dtype, v->rank, e);
+    }
+    return PROEM_OK;
+}
+
 enum proem_status inputs_load(struct session *s, struct err *e) {
+    TRY(check_files(s, e));
     TRY(dims_check(s->p->graph, &s->p->dims, e));
     TRY(inputs_rules(s, e));
     for (size_t i = 0; i < s->n_in; i++)

@@ -217,6 +217,9 @@ enum proem_status src_files_archive(struct src_files *f, const char *path, struc
  * none (zeros, randn, packed sub-byte data, ...). name: the tensor's, for messages. */
 enum proem_status src_shape(struct src_files *f, const struct src *s, const char *name,
                             enum dtype d, int rank, bool *known, int64_t *shape, struct err *e);
+/* The error that a file's tensor gives no shape because it is no `d` of `rank` dims. */
+enum proem_status src_misfit(struct src_files *f, const struct src *s, const char *name,
+                             enum dtype d, int rank, struct err *e);
 /* Make or read the tensor `name` of the given type. */
 enum proem_status src_load(struct src_files *f, const struct src *s, const char *name,
                            const struct array_type *want, uint64_t seed,

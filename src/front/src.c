@@ -223,23 +223,39 @@ static enum proem_status find_key(struct src_files *f, const struct src *s, stru
     return PROEM_OK;
 }
 
+/* What a file's tensor is. */
+static enum proem_status stored_type(struct src_files *f, const struct src *s,
+                                     struct array_type *out, struct err *e) {
+    if (s->kind == SRC_NPY) return read_npy(f->arena, s->path, NULL, out, NULL, e);
+    struct archive *ar = NULL;
+    size_t i = 0;
+    TRY(find_key(f, s, &ar, &i, e));
+    return archive_type(ar, i, out, e);
+}
+
 enum proem_status src_shape(struct src_files *f, const struct src *s, const char *name,
                             enum dtype d, int rank, bool *known, int64_t *shape, struct err *e) {
     struct array_type stored = {0};
     (void)name; /* what goes wrong here is a file's fault, and messages name the file */
     *known = false;
-    if (s->kind == SRC_NPY) {
-        TRY(read_npy(f->arena, s->path, NULL, &stored, NULL, e));
-    } else if (s->kind == SRC_ARCHIVE) {
-        struct archive *ar = NULL;
-        size_t i = 0;
-        TRY(find_key(f, s, &ar, &i, e));
-        TRY(archive_type(ar, i, &stored, e));
-    } else {
-        return PROEM_OK;
-    }
+    if (s->kind != SRC_NPY && s->kind != SRC_ARCHIVE) return PROEM_OK;
+    TRY(stored_type(f, s, &stored, e));
     *known = array_shape_as(&stored, d, rank, shape);
     return PROEM_OK;
+}
+
+enum proem_status src_misfit(struct src_files *f, const struct src *s, const char *name,
+                             enum dtype d, int rank, struct err *e) {
+    struct array_type stored = {0};
+    TRY(stored_type(f, s, &stored, e));
+    struct str has;
+    str_init(&has, f->arena->alloc);
+    array_type_print(&stored, &has);
+    enum proem_status status =
+        err_set(e, PROEM_INVALID, "%s: '%s': holds %s, but %s of %d dim%s is expected", name,
+                s->text, str_text(&has), dtype_name(d), rank, rank == 1 ? "" : "s");
+    str_free(&has);
+    return status;
 }
 
 static enum proem_status load_file(struct src_files *f, const struct src *s, const char *name,

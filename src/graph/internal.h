@@ -58,6 +58,8 @@ int signature_min_inputs(enum op op);
 const char *op_text_name(enum op op);
 /* The operator for a name of the text; internal: those of lowered graphs too. */
 enum op op_from_text(const char *s, size_t n, bool internal);
+/* The operator's name that a mistyped one is likely to mean, or NULL. */
+const char *op_near_text(const char *s, size_t n);
 
 /* ---- name tables (names.c) ------------------------------------------------------------------- */
 

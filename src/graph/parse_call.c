@@ -262,11 +262,17 @@ static bool allowed_in_hook(enum op op) {
            op == OP_LOOKUP || op == OP_DIM || op == OP_CONST;
 }
 
+static enum proem_status no_operator(struct parser *p, const struct token *t) {
+    const char *near = op_near_text(t->text, t->n);
+    if (near == NULL) return fail_at(p, t, "there is no operator `%s`", t->text);
+    return fail_at(p, t, "there is no operator `%s`; did you mean `%s`?", t->text, near);
+}
+
 enum proem_status parse_call(struct parser *p, int want, bool statement, value_id *out) {
     const struct token *t = peek(p);
     struct call c;
     enum op op = op_from_text(t->text, t->n, p->internal);
-    if (op == OP_NONE) return fail_at(p, t, "there is no operator `%s`", t->text);
+    if (op == OP_NONE) return no_operator(p, t);
     if (p->hook != NULL && op == OP_TAKE) return parse_hook_take(p, out);
     if (p->hook != NULL && !allowed_in_hook(op))
         return fail_at(p, t, "a hook is a function of scalars: `%s` is not allowed in it", t->text);
@@ -328,7 +334,10 @@ value_id graph_call_text(struct graph *g, const struct place *at, const char *op
     p->fixed = &where;
     enum op which = op_from_text(op, strlen(op), false);
     if (which == OP_NONE) {
-        place_fail(&where, "there is no operator `%s`", op);
+        const char *near = op_near_text(op, strlen(op));
+        place_fail(&where, "there is no operator `%s`%s%s%s", op,
+                   near != NULL ? "; did you mean `" : "", near != NULL ? near : "",
+                   near != NULL ? "`?" : "");
         return 0;
     }
     if (start_call(p, c, which) != PROEM_OK) return 0;

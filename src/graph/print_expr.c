@@ -154,7 +154,7 @@ static bool at_default(const struct printer *p, const struct node *n, const stru
     case PAR_P1:
         return !(a->param[1] < par->value || a->param[1] > par->value) && !isnan(a->param[1]);
     case PAR_FLAG: return !a->flag;
-    case PAR_IMPLIED: return !a->implied || !p->flat;
+    case PAR_IMPLIED: return !a->implied;
     case PAR_APPROX: return n->op != OP_GELU_TANH;
     default: return false;
     }

@@ -153,6 +153,20 @@ enum op op_from_text(const char *s, size_t n, bool internal) {
     return OP_NONE;
 }
 
+const char *op_near_text(const char *s, size_t n) {
+    const char *best = NULL;
+    int least = 0;
+    for (int op = OP_NONE + 1; op < OP_COUNT; op++) {
+        const char *name = op_text_name((enum op)op);
+        if (name == NULL || op_from_text(name, strlen(name), false) == OP_NONE) continue;
+        int d = typo_distance(s, n, name);
+        if (d < 0 || (best != NULL && d >= least)) continue;
+        best = name;
+        least = d;
+    }
+    return best;
+}
+
 /* Put a default into its field. Sizes stay 0, which means 0 for start and the end for stop. */
 static void set_default(struct attrs *a, const struct par *p) {
     switch (p->kind) {

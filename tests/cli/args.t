@@ -83,10 +83,10 @@ $ proem run small.proem --tune=fast
 2> proem: --tune: 'fast' is wrong; expected nothing or order
 ? 2
 $ proem run small.proem -d nothing
-2> proem: -d: 'nothing' is wrong; expected parse, lower, fuse, gen, compile or link
+2> proem: -d: 'nothing' is wrong; expected parse, lower, fuse, tune, gen, compile or link
 ? 2
 $ proem run small.proem --run-pass link
-2> proem: --run-pass: 'link' is wrong; expected parse, lower, fuse or gen
+2> proem: --run-pass: 'link' is wrong; expected parse, lower, fuse, tune or gen
 ? 2
 $ proem run small.proem --check=rows
 2> proem: --check: 'rows' is wrong; expected nothing or rows:N
@@ -123,4 +123,20 @@ $ proem doctor now
 ? 2
 $ proem --seed=3 run -- small.proem --dim M=4
 2> proem: proem run: '--dim' is one word too many
+? 2
+# Near misses.
+$ proem run id.proem --chek
+2> proem: there is no option '--chek'; did you mean --check?
+? 2
+$ proem run id.proem --dims M=1
+2> proem: there is no option '--dims'; did you mean --dim?
+? 2
+$ proem run id.proem --frobnicate
+2> proem: there is no option '--frobnicate' (see proem --help)
+? 2
+$ echo 'graph g(x: f32[2]) { return gleu(x) }' | proem fmt -
+2> -:1:29: error: there is no operator `gleu`; did you mean `gelu`?
+? 2
+$ echo 'graph g(x: f32[2]) { return blubb(x) }' | proem fmt -
+2> -:1:29: error: there is no operator `blubb`
 ? 2

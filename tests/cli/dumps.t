@@ -77,3 +77,13 @@ $ proem fmt two.proem --graph second -d lower
 | }
 $ proem run small.proem --dim M=4 --device ref -d fuse | grep -c '# kernel'
 | 2
+# A rounding that a plan may leave out is still one after a dump is read and printed again.
+$ cat > implied.proem <<'EOF'
+> graph g(x: f16[2, 8]) {
+>   return softmax(x) + 1
+> }
+> EOF
+$ proem explain implied.proem --run-pass lower > a.proem; proem explain a.proem --run-pass parse > b.proem; proem explain b.proem --run-pass lower > c.proem; grep -c implied=true ?.proem
+| a.proem:2
+| b.proem:2
+| c.proem:2

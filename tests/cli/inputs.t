@@ -78,3 +78,20 @@ $ proem run uses.proem --dim T=50 --check | sed 's/  max_err.*  ok/ ok/'
 $ printf 'graph g(x: f32[0], i: i32[3]) { return take(x, i) }' > none.proem; proem run none.proem
 2> proem: i: no random i32 satisfies its uses (0 to -1); give it with --in
 ? 2
+# A file of another dtype gives no sizes: the file is named, not the size that is missing.
+$ cat > open.proem <<'EOF'
+> graph g(x: f32[M, 3]) {
+>   return x + 1
+> }
+> EOF
+$ cat > wrong.proem <<'EOF'
+> graph w(x: i32[2, 3], y: f32[2]) {
+>   return x + 1, y
+> }
+> EOF
+$ proem run wrong.proem --out out0=i32.npy --out y=f32.npy > /dev/null; proem run open.proem --in x=i32.npy
+2> proem: x: 'i32.npy': holds i32[2, 3], but f32 of 2 dims is expected
+? 2
+$ proem run open.proem --in x=f32.npy
+2> proem: x: 'f32.npy': holds f32[2], but f32 of 2 dims is expected
+? 2
