@@ -332,5 +332,5 @@ int typo_distance(const char *word, size_t n, const char *name) {
     size_t m = strlen(name);
     if (n > LONGEST_NAME || m > LONGEST_NAME) return -1;
     size_t d = edits(word, n, name, m);
-    return d <= 2 && d * 3 <= least(n, m) ? (int)d : -1;
+    return d <= 2 && d * 4 <= least(n, m) ? (int)d : -1;
 }
