@@ -217,6 +217,8 @@ static void print_tile(const struct tile *t) {
         printf(
             "  packed: tiles of %d rows by %d vectors, blocks of %d rows, %d columns, %d along k\n",
             t->mr, t->nv, t->mc, t->nc, t->kc);
+    if (t->packed && t->dots == 2) printf("  dots of two 16-bit integers\n");
+    if (t->packed && t->dots == 4) printf("  dots of four 8-bit integers\n");
     if (t->rows)
         printf("  few rows: %d at a time, where there are at most %d\n", t->rows_mr, t->rows_max);
     if (t->swap) printf("  operands exchanged\n");

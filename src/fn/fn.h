@@ -87,6 +87,9 @@ bool sx_depends(struct fn_pool *p, sx e, sx atom);
 /* Is f(..) exactly 0 when every load yields `fill` = 0? Used for K tails. */
 bool fn_zero_at_zero(struct fn_pool *p, fn_id f);
 
+/* Bounds of the value of an integer node of at most 32 bits; false for others. */
+bool fn_bounds(struct fn_pool *p, fn_id f, int64_t *lo, int64_t *hi);
+
 /* Call visit once for each distinct node reachable from f (look-ups' fns included), operands
  * first. */
 typedef void (*fn_visit)(void *user, fn_id f);

@@ -10,6 +10,9 @@
  * The same for factors that change with k from group to group only (a block's scale), for templates
  * that add up groups apart:
  *     sum_k b(n, k) * s(n, k / G) * a(m, k)  =  sum_j s(n, j) * sum_{k in group j} b(n, k) * a(m, k)
+ *
+ * And terms of integers that do not depend on k (a zero point), in every mode, for sums wrap:
+ *     sum_k (a(m, k) - z(m)) * b(n, k)  =  sum_k a(m, k) * b(n, k) - z(m) * sum_k b(n, k)
  */
 #include "fuse/algebra.h"
 
@@ -168,4 +171,31 @@ bool algebra_group_factor(struct plan *p, const struct kernel *k, fn_id operand,
     }
     *factor = scaled(&f, fn_convert(f.p, r, k->acc));
     return *rest != 0 && *factor != 0;
+}
+
+bool algebra_bytes(struct plan *p, const struct kernel *k, fn_id operand, fn_id *rest,
+                   fn_id *term) {
+    struct fn_pool *fp = p->fns;
+    int64_t lo, hi;
+    fn_id f = operand;
+    while (fn_get(fp, f)->kind == FN_CONVERT &&
+           dtype_is_int(fn_get(fp, fn_get(fp, f)->arg[0])->dtype) &&
+           dtype_bits(fn_get(fp, fn_get(fp, f)->arg[0])->dtype) == 32)
+        f = fn_get(fp, f)->arg[0];
+    const struct fn_node *n = fn_get(fp, f);
+    *rest = operand;
+    *term = 0;
+    if (n->kind == FN_OP && n->op == OP_SUB && n->compute == DT_I32 &&
+        !fn_depends(fp, n->arg[1], k->k)) {
+        fn_id a = n->arg[0], b = n->arg[1];
+        *rest = fn_convert(fp, a, k->acc);
+        *term = fn_convert(fp, b, k->acc);
+    }
+    if (*rest == 0 || !fn_bounds(fp, *rest, &lo, &hi) || hi - lo > 255) return false;
+    if (lo >= 0 && hi <= 255) return true;
+    fn_id by = fn_const(fp, k->acc, (union scalar){.i = lo});
+    *rest = fn_op(fp, OP_SUB, k->acc, k->acc, 2, (fn_id[]){*rest, by}, NULL);
+    *term = *term == 0 ? fn_op(fp, OP_NEG, k->acc, k->acc, 1, &by, NULL)
+                       : fn_op(fp, OP_SUB, k->acc, k->acc, 2, (fn_id[]){*term, by}, NULL);
+    return *rest != 0 && *term != 0;
 }

@@ -13,4 +13,9 @@
 bool algebra_group_factor(struct plan *p, const struct kernel *k, fn_id operand, enum dtype own,
                           int64_t length, fn_id *rest, fn_id *factor);
 
+/* operand = rest - term, where rest is from 0 to 255 and term the same for all k; term is 0 (none)
+ * where the operand is that itself. False for others. Sums of integers wrap, so this is exact in
+ * every mode. */
+bool algebra_bytes(struct plan *p, const struct kernel *k, fn_id operand, fn_id *rest, fn_id *term);
+
 #endif

@@ -6,6 +6,7 @@
  * operand's fn on (only the place changes), an operator is applied to the held operands and to fns
  * of the others at the same place.
  */
+#include "fuse/algebra.h"
 #include "fuse/sched.h"
 
 #include <string.h>
@@ -99,6 +100,23 @@ static bool narrow_const(struct sched *s, fn_id f, sx outer, sx k) {
     return w.any && !w.no;
 }
 
+static bool is_between(struct sched *s, fn_id f, int64_t least, int64_t most) {
+    int64_t lo, hi;
+    return fn_bounds(s->plan->fns, f, &lo, &hi) && lo >= least && hi <= most;
+}
+
+/* How many elements of its operands can a product of integers take in a word? (tile.h) */
+static int dots_of(struct sched *s, const struct kernel *k) {
+    fn_id rest, term;
+    if (k->acc != DT_I32 || !is_between(s, k->a, INT16_MIN, INT16_MAX)) return 0;
+    int dots = algebra_bytes(s->plan, k, k->a, &rest, &term) ? 4 : 2;
+    for (int i = 0; i < k->n_b; i++) {
+        if (!is_between(s, k->b[i], INT16_MIN, INT16_MAX)) return 0;
+        if (!is_between(s, k->b[i], INT8_MIN, INT8_MAX)) dots = 2;
+    }
+    return dots;
+}
+
 static int64_t planned_size(const struct sched *s, sx e) {
     int64_t v;
     return s->opt->dims != NULL && dims_value(s->g, s->opt->dims, e, &v) ? v : -1;
@@ -112,6 +130,12 @@ static enum proem_status build_matmul(struct sched *s, struct cluster *c, struct
     enum dtype da = graph_value(s->g, n->in[0])->dtype, db = graph_value(s->g, n->in[1])->dtype;
     k->a = dot_operand(s, env, n->in[0], ax.a, db, k->acc);
     k->b[0] = dot_operand(s, env, n->in[1], ax.b, da, k->acc);
+    for (int i = 1; i < k->n_b; i++) {
+        const struct node *more = graph_node(s->g, c->also[i - 1]);
+        matmul_axes(s, more, k->z, k->m, k->n, k->k, &ax);
+        k->b[i] = dot_operand(s, env, more->in[1], ax.b, da, k->acc);
+        if (k->b[i] == 0) return fail(s);
+    }
     struct tile_problem tp = {
         .acc = k->acc, .n_b = k->n_b, .one_order = s->opt->prec == PREC_EAGER};
     tp.narrow_const[0] = narrow_const(s, k->a, k->m, k->k);
@@ -126,17 +150,12 @@ static enum proem_status build_matmul(struct sched *s, struct cluster *c, struct
     tp.operand[0] = entering(s, k->a);
     tp.operand[1] = entering(s, k->b[0]);
     tp.hides = n->op == OP_MATMUL && n->attrs.flag;
+    tp.dots = dots_of(s, k);
     k->problem = tp;
     k->tile = k->model_tile = tile_matmul(&tp, s->opt->device);
     fn_id sum = 0;
     sched_algebra(s, c, &sum);
     if (sum != 0) s->v[n->out].f = fn_convert(s->plan->fns, sum, graph_value(s->g, n->out)->dtype);
-    for (int i = 1; i < k->n_b; i++) {
-        const struct node *more = graph_node(s->g, c->also[i - 1]);
-        matmul_axes(s, more, k->z, k->m, k->n, k->k, &ax);
-        k->b[i] = dot_operand(s, env, more->in[1], ax.b, da, k->acc);
-        if (k->b[i] == 0) return fail(s);
-    }
     return PROEM_OK;
 }
 

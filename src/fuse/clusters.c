@@ -259,10 +259,13 @@ fn_id sched_finished(struct sched *s, int i, enum dtype acc, enum dtype d) {
 }
 
 /* Contract: floats up to 32 bits accumulate in f32, f64 in f64; integers up to 8 bits in i32, wider
- * ones in i64. */
-static enum dtype contraction_acc(enum dtype a, enum dtype b) {
+ * ones in i64. Of a result of at most 32 bits no more bits of the sum are asked for. */
+static enum dtype contraction_acc(const struct sched *s, enum dtype a, enum dtype b,
+                                  enum dtype out) {
     if (a == DT_F64 || b == DT_F64) return DT_F64;
     if (dtype_is_float(a) || dtype_is_float(b)) return DT_F32;
+    bool narrow = dtype_is_int(out) && dtype_bits(out) <= 32;
+    if (narrow && s->opt->device->kind != DEVICE_CUDA) return DT_I32;
     return dtype_bits(a) <= 8 && dtype_bits(b) <= 8 ? DT_I32 : DT_I64;
 }
 
@@ -283,8 +286,8 @@ static enum proem_status new_matmul(struct sched *s, node_id id) {
     k->n = sx_var(s->sp, "n", k->N);
     k->k = sx_var(s->sp, "k", k->K);
     matmul_axes(s, n, k->z, k->m, k->n, k->k, &ax);
-    k->acc =
-        contraction_acc(graph_value(s->g, n->in[0])->dtype, graph_value(s->g, n->in[1])->dtype);
+    k->acc = contraction_acc(s, graph_value(s->g, n->in[0])->dtype,
+                             graph_value(s->g, n->in[1])->dtype, graph_value(s->g, n->out)->dtype);
     fn_id acc = sched_finished(s, 0, k->acc, graph_value(s->g, n->out)->dtype);
     if (acc == 0 || !hold(s, c, n->out, ax.c, NULL, acc)) return err_nomem(s->err);
     return PROEM_OK;

@@ -98,6 +98,8 @@ struct tile tile_matmul(const struct tile_problem *p, const struct device_desc *
     bool few_n = p->N >= 0 && p->N <= FEW_ROWS && (p->M < 0 || p->M > p->N);
     t.swap = few_n;
     register_tile(&t, p, d, wide);
+    if (p->dots > 0 && d->arch == ARCH_X86_64 && d->vector_bits >= 256)
+        t.dots = p->dots == 4 && !t.swap && (d->isa & ISA_AVX512VNNI) != 0 ? 4 : 2;
     t.mc = 2048;
     int nr = t.nv * lanes;
     if (t.nc < nr) t.nc = nr;

@@ -18,7 +18,8 @@ struct tile_problem {
     bool one_order;        /* `eager`: one K order for all shapes of operands */
     bool narrow_const[2];  /* a, b: is it made of constants, some below 16 bits? */
     enum dtype operand[2]; /* dtypes in which the left and the right operands enter the product */
-    bool hides;            /* a 0 of the left operand hides what is not finite in the right one */
+    int dots; /* accumulators are i32 and elements fit 16 bits: 2; bytes, as the templates take them: 4 */
+    bool hides; /* a 0 of the left operand hides what is not finite in the right one */
 };
 
 /* Templates of a GPU. */
@@ -47,6 +48,7 @@ struct tile {
     bool rows;      /* the template for few rows; with `packed`: chosen at launch when M is small */
     bool swap;      /* the roles of the operands are exchanged: few columns instead of few rows */
     int mr, nv;     /* register tile: rows, vectors */
+    int dots;       /* the packed template multiplies so many integers along k at a time; 0: one */
     int mc, kc, nc; /* blocks of the packed template */
     int rows_mr;    /* rows at a time of the few-rows template */
     int rows_max;   /* launches with at most so many rows take it */

@@ -30,6 +30,16 @@ static bool give(struct ox *o, const struct ox_node *n, int i, const struct ints
     return ox_out_ints(o, n, i, x->dtype, x->rank, x->dims, x->at, x->n);
 }
 
+/* Input i as numbers; -1 where it depends on sizes, which is no error here. */
+static int64_t numbers(struct ox *o, const struct ox_node *n, int i, int64_t *out, int64_t max) {
+    struct ints a;
+    if (!get(o, n, i, &a) || a.n > max) return -1;
+    for (int64_t k = 0; k < a.n; k++) {
+        if (!sx_is_const(o->g->sx, a.at[k], &out[k])) return -1;
+    }
+    return a.n;
+}
+
 static sx *room(struct ox *o, int64_t n) {
     return n <= OX_MAX_INTS ? ARENA_NEW(o->arena, sx, n + 1) : NULL;
 }
@@ -293,11 +303,9 @@ static bool fold_slice(struct ox *o, const struct ox_node *n, bool *done) {
         if (ox_attr_ints(n, "starts", &s) != 1 || ox_attr_ints(n, "ends", &t) != 1) return true;
         start[0] = s[0], stop[0] = t[0];
     } else {
-        if (!ox_is_known(o, n, 1) || !ox_is_known(o, n, 2)) return true;
-        if (ox_in_numbers(o, n, 1, start, 1) != 1 || ox_in_numbers(o, n, 2, stop, 1) != 1)
-            return false;
-        if (ox_has(n, 3) && ox_in_numbers(o, n, 3, &axis, 1) != 1) return false;
-        if (ox_has(n, 4) && ox_in_numbers(o, n, 4, &step, 1) != 1) return false;
+        if (numbers(o, n, 1, start, 1) != 1 || numbers(o, n, 2, stop, 1) != 1) return true;
+        if (ox_has(n, 3) && numbers(o, n, 3, &axis, 1) != 1) return true;
+        if (ox_has(n, 4) && numbers(o, n, 4, &step, 1) != 1) return true;
     }
     if (step == 0 || (axis != 0 && axis != -1)) return true;
     int64_t lo = step > 0 ? 0 : -1, hi = step > 0 ? a.n : a.n - 1;
@@ -325,8 +333,7 @@ static bool axes_of(struct ox *o, const struct ox_node *n, int since, int64_t *a
         return true;
     }
     if (!ox_has(n, 1)) return true;
-    if (!ox_is_known(o, n, 1)) return false;
-    *count = (int)ox_in_numbers(o, n, 1, axes, MAX_RANK);
+    *count = (int)numbers(o, n, 1, axes, MAX_RANK);
     return *count >= 0;
 }
 
@@ -380,9 +387,8 @@ static bool fold_reshape(struct ox *o, const struct ox_node *n, bool *done) {
         if (rank < 0 || rank > MAX_RANK) return true;
         memcpy(shape, list, (size_t)rank * sizeof *shape);
     } else {
-        if (!ox_is_known(o, n, 1)) return true;
-        rank = (int)ox_in_numbers(o, n, 1, shape, MAX_RANK);
-        if (rank < 0) return false;
+        rank = (int)numbers(o, n, 1, shape, MAX_RANK);
+        if (rank < 0) return true;
     }
     struct ints out = a;
     out.rank = rank;

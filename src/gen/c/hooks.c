@@ -155,7 +155,7 @@ static void group_hook(struct emit *e, const char *hook, const char *o, const ch
 static void operand_hook(struct emit *e, const char *hook, fn_id f, sx outer, const char *o,
                          bool inner_axis, int group) {
     const char *missing = strcmp(o, "m") == 0 ? "n" : "m";
-    bool aligned = inner_axis || strcmp(hook, "a") != 0;
+    bool aligned = inner_axis || (strcmp(hook, "a") != 0 && strcmp(hook, "t0") != 0);
     const struct packs *packs = e->packs;
     if (strcmp(hook, "a") == 0) e->packs = NULL;
     e->group = group;
@@ -238,6 +238,7 @@ static void matmul_constants(struct emit *e, bool rows, const struct operand *a,
     }
     int fetches = fetch_count(e, t->swap ? k->n : k->m, t->swap ? k->m : k->n);
     if (fetches > 0) define_int(e, "MM_C_FETCH", fetches);
+    if (t->dots > 0) define_int(e, "MM_DOTS", t->dots);
     define_int(e, "MM_NV", t->nv);
     define_int(e, "MM_MC", t->mc);
     define_int(e, "MM_KC", t->kc);
@@ -282,19 +283,20 @@ static void write_matmul(struct emit *e, bool rows) {
     const struct kernel *k = e->k;
     bool swap = k->tile.swap;
     struct operand a = operand_of(e, "a", swap ? k->b[0] : k->a, !swap), b[MAX_B];
-    for (int i = 0; i < k->n_b; i++) {
+    for (int i = 0; i < k->n_b; i++)
         b[i] = operand_of(e, b_hooks[i], swap ? k->a : k->b[i], swap);
-    }
+    fn_id term = rows || e->cuda ? 0 : packs_term(e, &a.f);
     fn_id factor = rows ? packs_factor(e, &b[0].f, b[0].group) : 0;
     matmul_constants(e, rows, &a, b, k->n_b);
     if (factor != 0) define_int(e, "MM_B0_FACTOR", 1);
     shape(e, names, (sx[]){k->Z, swap ? k->N : k->M, swap ? k->M : k->N, k->K}, 4);
     if (e->cuda) e->W = k->tile.cuda.a_lanes;
     operand_hook(e, a.hook, a.f, a.outer, a.o, a.along_k, a.group);
+    if (term != 0) define_int(e, "MM_TERM", 1);
     if (e->cuda) e->W = k->tile.cuda.b_lanes;
-    for (int i = 0; i < k->n_b; i++) {
+    for (int i = 0; i < k->n_b; i++)
         operand_hook(e, b[i].hook, b[i].f, b[i].outer, b[i].o, b[i].along_k, b[i].group);
-    }
+    if (term != 0) operand_hook(e, "t0", term, a.outer, a.o, false, 0);
     if (factor != 0) operand_hook(e, "f0", factor, b[0].outer, b[0].o, false, 0);
     if (e->cuda) e->W = k->tile.cuda.c_lanes;
     matmul_store(e);

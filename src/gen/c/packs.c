@@ -99,6 +99,14 @@ fn_id packs_factor(struct emit *e, fn_id *f, int group) {
     return factor;
 }
 
+fn_id packs_term(struct emit *e, fn_id *f) {
+    fn_id rest, term;
+    if (e->k->tile.dots != 4 || !algebra_bytes(e->plan, e->k, *f, &rest, &term)) return 0;
+    if (!emit_prepare(e)) return 0;
+    *f = rest;
+    return term;
+}
+
 /* Vectors of a block of columns: of words, or of elements. */
 static sx groups_of(struct emit *e, const struct packs *p, int i) {
     return sx_ceil_div(e->sp, p->K, sx_const(e->sp, p->at[i].group * p->at[i].depth));

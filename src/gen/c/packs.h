@@ -38,6 +38,9 @@ int packs_of(const struct packs *p, fn_id load);
 /* The factor that the operand has for each of its groups along k, taken out of *f, where that is
  * allowed and pays for few rows; else 0. Fns are added: not inside of a hook. */
 fn_id packs_factor(struct emit *e, fn_id *f, int group);
+/* The term of the left operand that does not depend on k, taken out of *f, where products of bytes
+ * want that; else 0. As above. */
+fn_id packs_term(struct emit *e, fn_id *f);
 /* packed_bytes, pack_tasks and pack under e->prefix. */
 void packs_write(struct emit *e, const struct packs *p);
 /* The lanes of pack i at (z, outer, k), as C text; with `f32` as lanes of f32, where it is in words. */

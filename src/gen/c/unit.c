@@ -148,11 +148,12 @@ static void leaf_visit(void *user, fn_id f) {
     l->wide = l->wide && (n->dtype == DT_F32 || n->dtype == DT_F64);
 }
 
-/* Packing once pays where the packed panel is no larger than the weights as they lie. */
-static bool packs_once(struct plan *p, fn_id f) {
+/* Packing once pays where the packed panel is hardly larger than the weights as they lie. */
+static bool packs_once(struct plan *p, const struct kernel *k, fn_id f) {
     struct leaves l = {.p = p, .all_const = true, .wide = true};
     fn_walk(p->fns, f, leaf_visit, &l);
-    return l.all_const && l.wide && fn_get(p->fns, f)->kind != FN_CONST;
+    bool worth = l.wide || k->tile.dots > 0;
+    return l.all_const && worth && fn_get(p->fns, f)->kind != FN_CONST;
 }
 
 enum proem_status unit_args(struct plan *p, struct kernel *k, struct gen_kernel *gk, int *slot,
@@ -224,7 +225,7 @@ static bool few_from_panels(const struct kernel *k) {
 }
 
 /* What is packed once: weights of a small dtype as they are, in the order in which they are read;
- * else whole panels of f32 and f64 operands. */
+ * else whole panels of f32 and f64 operands, and of integers that are multiplied several at a time. */
 static enum proem_status pack_operands(struct writer *w, struct emit *e, struct kernel *k,
                                        struct gen_kernel *gk, struct packs *packs) {
     *packs = (struct packs){0};
@@ -232,7 +233,8 @@ static enum proem_status pack_operands(struct writer *w, struct emit *e, struct 
     if (k->kind != KERNEL_MATMUL || shares_bytes(w->p, k)) return PROEM_OK;
     bool swap = k->tile.swap;
     fn_id right = swap ? k->a : k->b[0], left = swap ? k->b[0] : k->a;
-    if (k->n_b == 1 && (k->tile.packed || few_from_panels(k)))
+    bool whole = k->tile.dots > 0 && !k->tile.rows;
+    if (k->n_b == 1 && !whole && (k->tile.packed || few_from_panels(k)))
         packs_find(e, right, swap ? k->m : k->n, swap ? "m" : "n", swap ? k->M : k->N, packs);
     struct gen_operand *op = ARENA_NEW(w->arena, struct gen_operand, MAX_PACKS + 2);
     if (op == NULL) return err_nomem(w->err);
@@ -244,11 +246,11 @@ static enum proem_status pack_operands(struct writer *w, struct emit *e, struct 
         op[gk->n_operands++] = (struct gen_operand){1, v};
     }
     if (packs->n > 0 || k->tile.rows) return PROEM_OK;
-    k->prepack[swap ? 0 : 1] = packs_once(w->p, right);
-    k->prepack[swap ? 1 : 0] = packs_once(w->p, left);
-    if (packs_once(w->p, right) && !pack_side(w, right, &op[gk->n_operands++]))
+    k->prepack[swap ? 0 : 1] = packs_once(w->p, k, right);
+    k->prepack[swap ? 1 : 0] = packs_once(w->p, k, left);
+    if (packs_once(w->p, k, right) && !pack_side(w, right, &op[gk->n_operands++]))
         return err_nomem(w->err);
-    if (packs_once(w->p, left) && !pack_side(w, left, &op[gk->n_operands++]))
+    if (packs_once(w->p, k, left) && !pack_side(w, left, &op[gk->n_operands++]))
         return err_nomem(w->err);
     return PROEM_OK;
 }

@@ -323,6 +323,34 @@ PK_I vf64 pk_fma_vf64(vf64 a, vf64 b, vf64 c) {
 PK_I vi32 pk_fma_vi32(vi32 a, vi32 b, vi32 c) {
     return (vi32)((vu32)a * (vu32)b + (vu32)c);
 }
+/* c plus both products of the signed halves of a and b. */
+PK_I vi32 pk_dot2_vi32(vi32 a, vi32 b, vi32 c) {
+#if PK_W == 16 && defined(__AVX512VNNI__)
+    __asm__("vpdpwssd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+    return c;
+#elif PK_W == 16 && defined(__AVX512BW__)
+    __asm__("vpmaddwd %2, %1, %0" : "=v"(a) : "v"(a), "v"(b));
+    return (vi32)((vu32)a + (vu32)c);
+#elif PK_W == 8 && defined(__AVX2__)
+    __asm__("vpmaddwd %2, %1, %0" : "=x"(a) : "x"(a), "x"(b));
+    return (vi32)((vu32)a + (vu32)c);
+#else
+    vu32 low = (vu32)(a << 16 >> 16) * (vu32)(b << 16 >> 16);
+    return (vi32)(low + (vu32)(a >> 16) * (vu32)(b >> 16) + (vu32)c);
+#endif
+}
+/* c plus the four products of the unsigned bytes of a with the signed ones of b. */
+PK_I vi32 pk_dot4_vi32(vi32 a, vi32 b, vi32 c) {
+#if PK_W == 16 && defined(__AVX512VNNI__)
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+    return c;
+#else
+    vu32 sum = (vu32)c;
+    for (int i = 0; i < 32; i += 8)
+        sum += ((vu32)a >> i & 0xff) * (vu32)(b << (24 - i) >> 24);
+    return (vi32)sum;
+#endif
+}
 PK_I vu32 pk_fma_vu32(vu32 a, vu32 b, vu32 c) {
     return a * b + c;
 }

@@ -40,6 +40,12 @@
  *                                  nevertheless; 2: where B0 is 0, A. Floats and MM_NB 1 only
  *   #define MM_B_CONST 1           all B operands are constant: they are operand 0 of pack()
  *   #define MM_A_CONST 1           A is constant: operand MM_B_CONST of pack()
+ *   #define MM_DOTS 2              accumulators are vi32, and panels hold words of so many elements
+ *                                  along k: 2 of 16 signed bits, or 4, unsigned bytes of A and
+ *                                  signed ones of B. Sums wrap, so their order is no matter
+ *   #define MM_TERM 1              with MM_DOTS 4: A's elements are a_value's minus t0_value's, a
+ *                                  number for each row. A panel of A ends with these, negated, one
+ *                                  of B with the sums of its columns, for each block of K
  *   #define MM_PANELS 1            B lies as [n / PK_W][k][PK_W], or in words of several k
  *   #define MM_PACKS 1             instead of these two: so many operands are packed once by
  * functions of the generator, MM(packed_bytes), MM(pack_tasks), MM(pack) as in struct pk_kernel;
@@ -110,6 +116,18 @@
 #define MM_C_FETCH 0
 #endif
 
+#ifndef MM_DOTS
+#define MM_DOTS 1
+#endif
+#ifndef MM_TERM
+#define MM_TERM 0
+#endif
+#if MM_DOTS > 1
+#define MM_DOT MM_PASTE(MM_PASTE(pk_dot, MM_DOTS), MM_PASTE(_, MM_SUFFIX))
+#else
+#define MM_DOT MM_FMA
+#endif
+
 /* How the work is cut; a function of the shape and the number of threads. */
 struct MM(plan) {
     pk_i64 Z, M, N, K;
@@ -133,6 +151,15 @@ MM_INLINE pk_i64 MM(max)(pk_i64 a, pk_i64 b) {
 
 MM_INLINE pk_i64 MM(ceil)(pk_i64 a, pk_i64 b) {
     return (a + b - 1) / b;
+}
+
+/* Words along k, and rows of a panel: these, and one of terms for each block. */
+MM_INLINE pk_i64 MM(dots)(pk_i64 k) {
+    return (k + MM_DOTS - 1) / MM_DOTS;
+}
+
+MM_INLINE pk_i64 MM(words)(pk_i64 k) {
+    return MM(dots)(k) + (MM_TERM ? MM(ceil)(k, MM_KC) : 0);
 }
 
 /* The end of the group of `length` that k is in, at most `end`. */
@@ -174,7 +201,7 @@ static struct MM(plan) MM(make_plan)(const struct pk_args *g) {
     pk_i64 threads = g->threads > 1 ? g->threads : 1, want = threads > 1 ? 4 * threads : 1;
     pk_i64 step = MM_NC / MM_NR;
     p.ntasks = MM(ceil)(p.np, step);
-    pk_i64 a_bytes = s.Z * p.mrows * s.K * (pk_i64)sizeof(MM_ACC_S);
+    pk_i64 a_bytes = s.Z * p.mrows * MM(words)(s.K) * (pk_i64)sizeof(MM_ACC_S);
     p.share_a = !p.pa && p.ntasks > 1 && a_bytes <= MM_SHARE;
     if (!p.share_a && !p.pa) {
         /* Each task evaluates its rows of A: let it own many columns. */
@@ -189,7 +216,7 @@ static struct MM(plan) MM(make_plan)(const struct pk_args *g) {
     p.mtasks = MM(max)(MM(ceil)(s.M, MM_MC), MM(ceil)(want, s.Z * p.ntasks));
     p.mtasks = MM(min)(p.mtasks, MM(ceil)(p.mp, 4));
     p.tp = MM(ceil)(p.mp, p.mtasks);
-    pk_i64 b_bytes = s.Z * MM_NB * p.np * MM_NR * s.K * (pk_i64)sizeof(MM_ACC_S);
+    pk_i64 b_bytes = s.Z * MM_NB * p.np * MM_NR * MM(words)(s.K) * (pk_i64)sizeof(MM_ACC_S);
     p.share_b = !p.pb && p.mtasks > 1 && b_bytes <= MM_SHARE;
     return p;
 }
@@ -199,7 +226,7 @@ static struct MM(plan) MM(make_plan)(const struct pk_args *g) {
 
 /* ---- the register tile ------------------------------------------------------------------ */
 
-/* c[h][NR] (+)= sum over k of a[k][h] * b[k][NR]. Accumulators are named scalars: gcc keeps an
+/* c[h][NR] (+)= sum over kc words of a[k][h] * b[k][NR]. Accumulators are named scalars: gcc keeps an
  * array of them partly in memory. MM_ROWS_h(X) is X(0) .. X(h-1), MM_COLS(X, i) is X(i, 0) .. */
 #define MM_ROWS_1(X)    X(0)
 #define MM_ROWS_2(X)    MM_ROWS_1(X) X(1)
@@ -226,7 +253,11 @@ static struct MM(plan) MM(make_plan)(const struct pk_args *g) {
 #define MM_STORE_1(i, v)   MM(put)(c + i * MM_NR + v * PK_W, c##i##_##v);
 #define MM_STORE(i)        MM_COLS(MM_STORE_1, i)
 #define MM_LOAD_B(i, v)    MM_ACC b##v = MM(get)(b + v * PK_W);
-#define MM_STEP_1(i, v)    c##i##_##v = MM_FMA(a##i, b##v, c##i##_##v);
+#define MM_STEP_1(i, v)    c##i##_##v = MM_DOT(a##i, b##v, c##i##_##v);
+#define MM_LAST_1(i, v)    c##i##_##v = MM_FMA(a##i, b##v, c##i##_##v);
+#define MM_LAST(i)                                                                                 \
+    MM_ACC a##i = MM_SET(a[i]);                                                                    \
+    MM_COLS(MM_LAST_1, i)
 #define MM_STEP(i)                                                                                 \
     MM_ACC a##i = MM_SET(a[i]);                                                                    \
     MM_COLS(MM_STEP_1, i)
@@ -279,13 +310,17 @@ MM_INLINE void MM(announce)(struct MM(coming) * f, const struct pk_args *g,
         MM_ROWS_##h(MM_DECLARE) if (first) {                                                       \
             MM_ROWS_##h(MM_ZERO)                                                                   \
         }                                                                                          \
-        else {MM_ROWS_##h(MM_LOAD)} MM_PRAGMA(GCC unroll(h == MM_MR ? 4 : 1)) for (pk_i64 k = 0;   \
-                                                                                   k < kc; k++) {  \
+        else {MM_ROWS_##h(MM_LOAD)} MM_PRAGMA(                                                     \
+            GCC unroll(h == MM_MR ? 4 : 1)) for (pk_i64 k = 0; k < kc - MM_TERM; k++) {            \
             __builtin_prefetch(a + MM_AHEAD * h);                                                  \
             MM_FETCH_NEXT                                                                          \
             MM_COLS(MM_LOAD_B, 0)                                                                  \
             MM_ROWS_##h(MM_STEP) a += h;                                                           \
             b += MM_NR;                                                                            \
+        }                                                                                          \
+        if (MM_TERM && kc > 0) {                                                                   \
+            MM_COLS(MM_LOAD_B, 0)                                                                  \
+            MM_ROWS_##h(MM_LAST)                                                                   \
         }                                                                                          \
         MM_ROWS_##h(MM_STORE)(void) next, (void)f;                                                 \
     }
@@ -395,13 +430,15 @@ static void MM(finish)(const struct pk_args *g, const struct MM(plan) * p, pk_i6
 /* Where the panels lie: [z][block of K][panel][k][h] for A, [z][block of K][b][panel][k][NR]. */
 MM_INLINE pk_i64 MM(a_panel)(const struct MM(plan) * p, pk_i64 z, pk_i64 k0, pk_i64 kc,
                              pk_i64 panel) {
-    return z * p->mrows * p->K + k0 * p->mrows + MM(panel_start)(p, panel) * kc;
+    return z * p->mrows * MM(words)(p->K) + MM(words)(k0) * p->mrows +
+           MM(panel_start)(p, panel) * MM(words)(kc);
 }
 
 MM_INLINE pk_i64 MM(b_panel)(const struct MM(plan) * p, pk_i64 z, pk_i64 k0, pk_i64 kc, int j,
                              pk_i64 panel) {
     pk_i64 columns = p->np * MM_NR;
-    return z * MM_NB * columns * p->K + k0 * MM_NB * columns + (j * p->np + panel) * MM_NR * kc;
+    return z * MM_NB * columns * MM(words)(p->K) + MM(words)(k0) * MM_NB * columns +
+           (j * p->np + panel) * MM_NR * MM(words)(kc);
 }
 
 MM_INLINE pk_i64 MM(align)(pk_i64 elements) {
@@ -410,11 +447,11 @@ MM_INLINE pk_i64 MM(align)(pk_i64 elements) {
 }
 
 MM_INLINE pk_i64 MM(a_elements)(const struct MM(plan) * p) {
-    return MM(align)(p->Z * p->mrows * p->K);
+    return MM(align)(p->Z * p->mrows * MM(words)(p->K));
 }
 
 MM_INLINE pk_i64 MM(b_elements)(const struct MM(plan) * p) {
-    return MM(align)(p->Z * MM_NB * p->np * MM_NR * p->K);
+    return MM(align)(p->Z * MM_NB * p->np * MM_NR * MM(words)(p->K));
 }
 
 /* A task of phase 0: all of K for MM_GROUP panels of A, or for MM_NC columns of each B. */
@@ -448,12 +485,12 @@ static void MM(pack_b_task)(const struct pk_args *g, const struct MM(plan) * p, 
 /* Scratch of a task, in elements: panels of A, panels of B, sums. */
 MM_INLINE pk_i64 MM(local_a)(const struct MM(plan) * p) {
     if (p->share_a || p->pa) return 0;
-    return MM(align)(p->tp * p->h * MM(min)(MM_KC, p->K));
+    return MM(align)(p->tp * p->h * MM(words)(MM(min)(MM_KC, p->K)));
 }
 
 MM_INLINE pk_i64 MM(local_b)(const struct MM(plan) * p) {
     if (p->share_b || p->pb) return 0;
-    return MM(align)(MM_NB * MM_NC * MM(min)(MM_KC, p->K));
+    return MM(align)(MM_NB * MM_NC * MM(words)(MM(min)(MM_KC, p->K)));
 }
 
 MM_INLINE pk_i64 MM(local_c)(const struct MM(plan) * p) {
@@ -475,30 +512,30 @@ static void MM(product_task)(const struct pk_args *g, const struct MM(plan) * p,
     if (p->share_b) sb = (const MM_ACC_S *)g->shared + (p->share_a ? MM(a_elements)(p) : 0);
 
     for (pk_i64 kb = 0, k0 = 0; kb < p->kblocks; kb++, k0 += MM_KC) {
-        pk_i64 kc = MM(min)(MM_KC, p->K - k0);
+        pk_i64 kc = MM(min)(MM_KC, p->K - k0), kw = MM(words)(kc);
         int first = kb == 0, last = kb == p->kblocks - 1;
         if (!sa)
             for (pk_i64 i = i0; i < i1; i += MM_GROUP)
                 MM(pack_a)
-        (g, p, z, i, MM(min)(i + MM_GROUP, i1), k0, kc, la + (MM(panel_start)(p, i) - m0) * kc);
+        (g, p, z, i, MM(min)(i + MM_GROUP, i1), k0, kc, la + (MM(panel_start)(p, i) - m0) * kw);
         for (pk_i64 jc = j0; jc < j1; jc += step) {
             pk_i64 jn = MM(min)(step, j1 - jc);
             if (!sb)
                 for (int b = 0; b < MM_NB; b++)
-                    MM(pack_b)(g, b, z, jc * MM_NR, p->N, jn, k0, kc, lb + b * jn * MM_NR * kc);
+                    MM(pack_b)(g, b, z, jc * MM_NR, p->N, jn, k0, kc, lb + b * jn * MM_NR * kw);
             for (pk_i64 i = i0; i < i1; i++) {
                 pk_i64 m = MM(panel_start)(p, i), h = MM(panel_rows)(p, i), op = jn * h * MM_NR;
-                const MM_ACC_S *a = sa ? sa + MM(a_panel)(p, z, k0, kc, i) : la + (m - m0) * kc;
+                const MM_ACC_S *a = sa ? sa + MM(a_panel)(p, z, k0, kc, i) : la + (m - m0) * kw;
                 MM_ACC_S *c = lc;
                 if (p->kblocks > 1)
                     c += MM_NB * MM_NR * p->h * ((jc - j0) * (i1 - i0) + (i - i0) * jn);
                 for (int b = 0; b < MM_NB; b++)
                     for (pk_i64 j = 0; j < jn; j++) {
                         const MM_ACC_S *pb = sb ? sb + MM(b_panel)(p, z, k0, kc, b, jc + j)
-                                                : lb + (b * jn + j) * MM_NR * kc;
+                                                : lb + (b * jn + j) * MM_NR * kw;
                         f.step = 0;
-                        if (last && b == 0) MM(announce)(&f, g, p, z, m, h, (jc + j) * MM_NR, kc);
-                        MM(tile)(h, kc, a, pb, c + b * op + j * h * MM_NR, first, &f);
+                        if (last && b == 0) MM(announce)(&f, g, p, z, m, h, (jc + j) * MM_NR, kw);
+                        MM(tile)(h, kw, a, pb, c + b * op + j * h * MM_NR, first, &f);
                     }
                 if (last) MM(finish)(g, p, z, m, MM(min)(h, p->M - m), h, jc * MM_NR, jn, op, c);
             }
@@ -606,6 +643,8 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_COLS_3
 #undef MM_COLS_4
 #undef MM_DECLARE
+#undef MM_DOT
+#undef MM_DOTS
 #undef MM_DECLARE_1
 #undef MM_ENDLESS
 #undef MM_FETCH_NEXT
@@ -613,6 +652,8 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_GROUP
 #undef MM_HIDES
 #undef MM_INLINE
+#undef MM_LAST
+#undef MM_LAST_1
 #undef MM_LOAD
 #undef MM_LOAD_1
 #undef MM_LOAD_B
@@ -641,6 +682,7 @@ static const struct pk_kernel MM(kernel) = {
 #undef MM_STORE
 #undef MM_STORE_1
 #undef MM_SUMS
+#undef MM_TERM
 #undef MM_TILE
 #undef MM_TRANSPOSE
 #undef MM_WITH_GROUP

@@ -23,16 +23,43 @@ MM_INLINE MM_ACC MM(get)(const MM_ACC_S *src) {
     return v;
 }
 
+/* A word's element k % MM_DOTS, the others 0. */
+#define MM_PART(v, k) (((v) & (MM_DOTS == 4 ? 0xff : 0xffff)) << (k) % MM_DOTS * (32 / MM_DOTS))
+
+/* Row k of a panel of rows of `width` elements; with MM_DOTS a part of the words of row
+ * k / MM_DOTS, the lowest first. */
+MM_INLINE void MM(put_k)(MM_ACC_S *dst, pk_i64 k, pk_i64 width, MM_ACC v) {
+    MM_ACC_S *row = dst + k / MM_DOTS * width;
+#if MM_DOTS > 1
+    v = MM_PART(v, k);
+    if (k % MM_DOTS) v |= MM(get)(row);
+#endif
+    MM(put)(row, v);
+}
+
+/* The same of B, with the columns' sums behind the block's last row. */
+MM_INLINE void MM(put_b)(MM_ACC_S *dst, pk_i64 k, pk_i64 kc, MM_ACC v) {
+    MM(put_k)(dst, k, MM_NR, v);
+    if (!MM_TERM) return;
+    MM_ACC_S *sums = dst + MM(dots)(kc) * MM_NR;
+    MM(put)(sums, k ? MM(get)(sums) + v : v);
+}
+
 /* Vectors of h <= PK_W rows are stored at a distance of h, each over the unused end of the one
  * before; the last ones stop at the end of the panel, for the next one may be another task's. */
 MM_INLINE void MM(put_rows)(MM_ACC_S *dst, pk_i64 k, pk_i64 kc, pk_i64 h, MM_ACC v) {
-    if (k * h + PK_W <= kc * h) {
-        MM(put)(dst + k * h, v);
+    const pk_i64 at = k / MM_DOTS;
+    if (at * h + PK_W <= MM(dots)(kc) * h) {
+        MM(put_k)(dst, k, h, v);
     } else {
-        MM_ACC_S t[PK_W];
+        MM_ACC_S t[PK_W], *row = dst + at * h;
         __builtin_memcpy(t, &v, sizeof v);
         for (pk_i64 i = 0; i < h; i++)
-            dst[k * h + i] = t[i];
+#if MM_DOTS > 1
+            row[i] = (k % MM_DOTS ? row[i] : 0) | MM_PART(t[i], k);
+#else
+            row[i] = t[i];
+#endif
     }
 }
 
@@ -42,6 +69,22 @@ MM_INLINE pk_i64 MM(panel_rows)(const struct MM(plan) * p, pk_i64 panel) {
 
 MM_INLINE pk_i64 MM(panel_start)(const struct MM(plan) * p, pk_i64 panel) {
     return panel < p->mp - 1 || !panel ? panel * p->h : (panel - 1) * p->h + p->hs;
+}
+
+/* The terms of rows m .. m+rows-1, at most h, behind the block's last row. */
+MM_INLINE void MM(put_terms)(const struct pk_args *g, pk_i64 z, pk_i64 m, pk_i64 rows, pk_i64 h,
+                             pk_i64 kc, MM_ACC_S *dst) {
+#if MM_TERM
+    const int n = (int)MM(min)(rows, h);
+    struct MM(t0_row) r = MM(t0_row_init)(g, z, m, n);
+    MM_ACC v = -MM(t0_value)(g, &r, z, m, 0, n);
+    MM_ACC_S t[PK_W];
+    __builtin_memcpy(t, &v, sizeof v);
+    for (pk_i64 i = 0; i < h; i++)
+        dst[MM(dots)(kc) * h + i] = i < n ? t[i] : 0;
+#else
+    (void)g, (void)z, (void)m, (void)rows, (void)h, (void)kc, (void)dst;
+#endif
 }
 
 /* pack_a: panels i0 .. i1-1, elements k0 .. k0+kc-1, to dst[panel][k][h]. */
@@ -57,7 +100,7 @@ static void MM(pack_panel)(const struct pk_args *g, pk_i64 z, pk_i64 m, pk_i64 r
         v[i] = MM_SET(0);
     }
     /* Up to here a whole vector can be stored for each k. */
-    pk_i64 fast = kc - (PK_W - 1) - MM(ceil)(PK_W - h, h);
+    pk_i64 fast = kc - (PK_W - 1) - MM_DOTS * (MM(ceil)(PK_W - h, h) + 1) + 1;
     for (pk_i64 k = 0, end; k < kc; k = end) {
         end = MM(group_end)(k0 + k, MM_A_GROUP, k0 + kc) - k0;
         for (int i = 0; i < nr; i++)
@@ -73,7 +116,7 @@ static void MM(pack_panel)(const struct pk_args *g, pk_i64 z, pk_i64 m, pk_i64 r
                 MM_TRANSPOSE(v);
 #pragma GCC unroll 16
                 for (int i = 0; i < PK_W; i++)
-                    MM(put)(dst + (k + i) * h, v[i]);
+                    MM(put_k)(dst, k + i, h, v[i]);
             }
         }
         for (; k < end; k += PK_W) {
@@ -95,7 +138,8 @@ static void MM(pack_a)(const struct pk_args *g, const struct MM(plan) * p, pk_i6
     for (pk_i64 i = i0; i < i1; i++) {
         pk_i64 m = MM(panel_start)(p, i), h = MM(panel_rows)(p, i);
         MM(pack_panel)(g, z, m, p->M - m, h, k0, kc, dst);
-        dst += h * kc;
+        MM(put_terms)(g, z, m, p->M - m, h, kc, dst);
+        dst += h * MM(words)(kc);
     }
 }
 #else
@@ -131,8 +175,12 @@ static void MM(pack_a)(const struct pk_args *g, const struct MM(plan) * p, pk_i6
         for (pk_i64 i = i0; i < i1; i++) {
             pk_i64 h = MM(panel_rows)(p, i), at = MM(panel_start)(p, i) - m0;
             for (pk_i64 e = k; e < end; e++)
-                MM(put_rows)(dst + at * kc, e, kc, h, MM(get)(t + (e - k) * width + at));
+                MM(put_rows)(dst + at * MM(words)(kc), e, kc, h, MM(get)(t + (e - k) * width + at));
         }
+    }
+    for (pk_i64 i = i0; i < i1; i++) {
+        pk_i64 m = MM(panel_start)(p, i);
+        MM(put_terms)(g, z, m, p->M - m, MM(panel_rows)(p, i), kc, dst + (m - m0) * MM(words)(kc));
     }
 }
 #endif
@@ -250,7 +298,7 @@ MM_INLINE void MM(pack_b_k)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, 
             MM_TRANSPOSE(v);
 #pragma GCC unroll 16
             for (int i = 0; i < PK_W; i++)
-                MM(put)(dst + (k + i) * MM_NR, v[i]);
+                MM(put_b)(dst, k + i, kc, v[i]);
         }
         for (; k < end; k += PK_W) {
             int w = (int)MM(min)(end - k, PK_W);
@@ -260,7 +308,7 @@ MM_INLINE void MM(pack_b_k)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, 
                 v[i] = MM(b_at)(g, j, &r[i], &q[i], z, n + i, k0 + k, w);
             MM_TRANSPOSE(v);
             for (int i = 0; i < w; i++)
-                MM(put)(dst + (k + i) * MM_NR, v[i]);
+                MM(put_b)(dst, k + i, kc, v[i]);
         }
     }
 }
@@ -278,7 +326,7 @@ MM_INLINE void MM(pack_b_n)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, 
         for (pk_i64 v = 0; v < vectors; v++) {
             pk_i64 nv = n + v * PK_W;
             int cnt = (int)MM(min)(N - nv, PK_W);
-            MM_ACC_S *d = dst + v / MM_NV * MM_NR * kc + v % MM_NV * PK_W;
+            MM_ACC_S *d = dst + v / MM_NV * MM_NR * MM(words)(kc) + v % MM_NV * PK_W;
             union MM(b_group) q;
             MM(b_group_of)(g, j, &r[v], &q, z, nv, k0 + k, cnt);
             if (cnt == PK_W) {
@@ -289,16 +337,15 @@ MM_INLINE void MM(pack_b_n)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, 
                     for (; (step + 1) * MM_DEPTH <= k0 + end; step++, i += MM_DEPTH) {
 #pragma GCC unroll 8
                         for (int e = 0; e < MM_DEPTH; e++)
-                            MM(put)
-                        (d + (i + e) * MM_NR,
-                         MM(b_at)(g, j, &r[v], &q, z, nv, step * MM_DEPTH + e, PK_W));
+                            MM(put_b)
+                        (d, i + e, kc, MM(b_at)(g, j, &r[v], &q, z, nv, step * MM_DEPTH + e, PK_W));
                     }
                 for (; i < end; i++)
-                    MM(put)(d + i * MM_NR, MM(b_at)(g, j, &r[v], &q, z, nv, k0 + i, PK_W));
+                    MM(put_b)(d, i, kc, MM(b_at)(g, j, &r[v], &q, z, nv, k0 + i, PK_W));
             } else {
                 for (pk_i64 i = k; i < end; i++) {
                     MM_ACC x = MM(b_at)(g, j, &r[v], &q, z, nv, k0 + i, cnt);
-                    MM(put)(d + i * MM_NR, MM_SELECT(pk_mask_n(cnt), x, MM_SET(0)));
+                    MM(put_b)(d, i, kc, MM_SELECT(pk_mask_n(cnt), x, MM_SET(0)));
                 }
             }
         }
@@ -311,11 +358,12 @@ MM_INLINE void MM(pack_b_op)(const struct pk_args *g, int j, int axis, pk_i64 z,
     if (axis)
         for (pk_i64 v = 0; v < vectors; v++)
             MM(pack_b_k)
-    (g, j, z, n + v * PK_W, N, k0, kc, dst + v / MM_NV * MM_NR * kc + v % MM_NV * PK_W);
+    (g, j, z, n + v * PK_W, N, k0, kc, dst + v / MM_NV * MM_NR * MM(words)(kc) + v % MM_NV * PK_W);
     else MM(pack_b_n)(g, j, z, n, N, vectors, k0, kc, dst);
     for (pk_i64 v = vectors; v < panels * MM_NV; v++)
-        for (pk_i64 k = 0; k < kc; k++)
-            MM(put)(dst + v / MM_NV * MM_NR * kc + v % MM_NV * PK_W + k * MM_NR, MM_SET(0));
+        for (pk_i64 k = 0; k < MM(words)(kc); k++)
+            MM(put)
+    (dst + v / MM_NV * MM_NR * MM(words)(kc) + v % MM_NV * PK_W + k * MM_NR, MM_SET(0));
 }
 
 static void MM(pack_b)(const struct pk_args *g, int j, pk_i64 z, pk_i64 n, pk_i64 N, pk_i64 panels,
