@@ -71,7 +71,12 @@ sx sx_exact_div(struct sx_pool *p, sx e, sx d);
 typedef bool (*sx_value_fn)(void *user, const struct sx_pool *p, sx atom, int64_t *v);
 bool sx_eval(const struct sx_pool *p, sx e, sx_value_fn value, void *user, int64_t *out);
 
-/* Print in the graph text's syntax; look-ups print as `@key`. */
+/* Is e, written out, of `most` operands and operators at most? What occurs more than once is kept
+ * once, so a few steps can make expressions that nobody can print. */
+bool sx_is_short(const struct sx_pool *p, sx e, int most);
+/* Print in the graph text's syntax; look-ups print as `@key`, what is longer than SX_MOST_PRINTED as
+ * `(..)`. */
+enum { SX_MOST_PRINTED = 1 << 14 };
 void sx_print(const struct sx_pool *p, sx e, struct str *out);
 
 /* Number of symbols so far and the i-th one, in order of creation. */

@@ -264,6 +264,22 @@ static void print(const struct sx_pool *p, sx e, enum level level, struct str *o
     if (brackets) str_add(out, ")");
 }
 
+static bool within(const struct sx_pool *p, sx e, int *left) {
+    const struct node *n = sx_node(p, e);
+    if (--*left < 0) return false;
+    for (int i = 0; i < n->n_args; i++) {
+        if (!within(p, n->args[i], left)) return false;
+    }
+    return true;
+}
+
+bool sx_is_short(const struct sx_pool *p, sx e, int most) {
+    return e == 0 || within(p, e, &most);
+}
+
 void sx_print(const struct sx_pool *p, sx e, struct str *out) {
-    if (e != 0) print(p, e, IN_SUM, out);
+    if (!sx_is_short(p, e, SX_MOST_PRINTED))
+        str_add(out, "(..)");
+    else if (e != 0)
+        print(p, e, IN_SUM, out);
 }

@@ -94,8 +94,12 @@ static bool dims_ok(struct graph *g, const struct place *at, const char *name, e
     int64_t v;
     sx count;
     for (int i = 0; i < rank; i++) {
-        if (dims[i] == 0) {
+        if (dims[i] == 0 && !arena_ok(g->arena)) {
             place_nomem(at);
+            return false;
+        }
+        if (!dim_is_plain(g->sx, dims[i])) {
+            place_fail(at, "%s: dimension %d is too large or too long an expression", name, i);
             return false;
         }
         if (sx_is_const(g->sx, dims[i], &v) && v < 0) {

@@ -40,6 +40,7 @@ static bool is_plain(const struct sx_pool *p, sx e, int *budget) {
         enum sx_kind inner = sx_kind(p, x);
         if (inner == SX_ADD && (k == SX_ADD || k == SX_MUL)) return false;
         if (inner == SX_MUL && k == SX_MUL) return false;
+        if (inner == SX_CONST && k == SX_MUL && i + 1 < sx_args(p, e)) return false;
         if (!is_plain(p, x, budget)) return false;
     }
     return true;
@@ -82,9 +83,13 @@ bool dim_op(struct graph *g, char op, sx a, sx b, sx *out) {
     case '/': *out = sx_div(p, a, b); break;
     default: *out = sx_mod(p, a, b); break;
     }
+    return dim_is_plain(p, *out);
+}
+
+bool dim_is_plain(const struct sx_pool *p, sx e) {
     int budget = MAX_NODES;
-    return *out != 0 && is_plain(p, *out, &budget) && terms_of(p, *out) <= MAX_TERMS &&
-           factors_of(p, *out) <= MAX_FACTORS;
+    return e != 0 && is_plain(p, e, &budget) && terms_of(p, e) <= MAX_TERMS &&
+           factors_of(p, e) <= MAX_FACTORS;
 }
 
 bool dims_count(struct graph *g, int rank, const sx *dims, sx *out) {
@@ -121,15 +126,25 @@ enum proem_status graph_check_dims(struct graph *g, const struct place *at,
     return VEC_PUSH(g->arena, &g->checks, c) ? PROEM_OK : place_nomem(at);
 }
 
-/* q is a // b: where it is x // y of the same ratio, its exactness is that of x / y, which the
- * quotient's own form says and is printed as. */
+/* Is the quotient a // b less `rest` the atom t, x // y, because (a - b * rest) / b is x / y? */
+static bool reduces_to(struct sx_pool *p, sx t, sx rest, sx a, sx b) {
+    if (sx_kind(p, t) != SX_DIV) return false;
+    sx left = sx_mul(p, sx_arg(p, t, 0), b);
+    sx right = sx_mul(p, sx_arg(p, t, 1), sx_sub(p, a, sx_mul(p, b, rest)));
+    return left != 0 && left == right;
+}
+
+/* q is a // b: where it is x // y of the same ratio, or a sum of that and whole sizes, its exactness
+ * is that of x / y, which the quotient's own form says and is printed as. */
 static void reduce_ratio(struct sx_pool *p, sx q, sx *a, sx *b) {
-    if (sx_kind(p, q) != SX_DIV) return;
-    sx x = sx_arg(p, q, 0), y = sx_arg(p, q, 1);
-    sx left = sx_mul(p, x, *b), right = sx_mul(p, y, *a);
-    if (left == 0 || left != right) return;
-    *a = x;
-    *b = y;
+    int n = sx_kind(p, q) == SX_ADD ? sx_args(p, q) : 1;
+    for (int i = 0; i < n; i++) {
+        sx t = n > 1 ? sx_arg(p, q, i) : q;
+        if (!reduces_to(p, t, sx_sub(p, q, t), *a, *b)) continue;
+        *a = sx_arg(p, t, 0);
+        *b = sx_arg(p, t, 1);
+        return;
+    }
 }
 
 sx dims_divide(struct graph *g, const struct place *at, sx a, sx b) {

@@ -143,6 +143,8 @@ int hook_args(enum hook_kind k); /* s b h i j: 5, mask 4 */
 
 /* Arithmetic with a check of overflow and of division by 0; false if not defined. */
 bool dim_op(struct graph *g, char op, sx a, sx b, sx *out);
+/* Is e what dim_op makes: a sum of products that is small enough to be worked with and printed? */
+bool dim_is_plain(const struct sx_pool *p, sx e);
 /* Number of elements; false if it does not fit 63 bits. */
 bool dims_count(struct graph *g, int rank, const sx *dims, sx *out);
 /* a / b when b is proved to divide a, or when a run-time check can say so; 0 if it does not. */

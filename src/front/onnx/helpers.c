@@ -313,6 +313,10 @@ bool ox_out_same(struct ox *o, const struct ox_node *n, int i, int value) {
 bool ox_out_ints(struct ox *o, const struct ox_node *n, int i, enum dtype d, int rank,
                  const int64_t *dims, const sx *ints, int64_t count) {
     if (i >= n->n_out) return true;
+    for (int64_t k = 0; k < count; k++) {
+        if (ints[k] == 0 && arena_ok(o->arena))
+            return ox_fail(o, n, "a size is too long an expression");
+    }
     struct ox_value v = {.is_int = true, .dtype = d, .rank = rank, .n = count};
     sx *copy = ARENA_NEW(o->arena, sx, count + 1);
     if (copy == NULL) return false;
@@ -542,6 +546,13 @@ int ox_axis(struct ox *o, const struct ox_node *n, int64_t axis, int rank) {
     if (axis >= -rank && axis < rank) return (int)(axis < 0 ? axis + rank : axis);
     ox_fail(o, n, "axis %lld is outside of -%d..%d", (long long)axis, rank, rank - 1);
     return -1;
+}
+
+sx ox_div(struct ox *o, const struct ox_node *n, sx a, sx b) {
+    int64_t v;
+    if (!sx_is_const(o->g->sx, b, &v) || v > 0) return sx_div(o->g->sx, a, b);
+    ox_fail(o, n, "a size is divided by %lld", (long long)v);
+    return a; /* something that can be worked with until the error is seen */
 }
 
 bool ox_has_rank(struct ox *o, const struct ox_node *n, value_id v, int least, int most) {

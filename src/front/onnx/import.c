@@ -185,7 +185,7 @@ static bool call_op(struct ox *o, const struct ox_node *n, const struct ox_op *o
         int32_t type = ox_in_type(o, n, i);
         if (type != 0) return ox_fail(o, n, "type %s is not supported", onnx_dtype_name(type));
     }
-    if (!op->fn(o, n)) return false;
+    if (!op->fn(o, n) || o->err->status != PROEM_OK) return false;
     for (int i = 0; i < n->n_out && bits == MOVES_BITS; i++) {
         if (n->out[i] > 0) o->values.at[n->out[i]].type = ox_in_type(o, n, 0);
     }
@@ -276,7 +276,7 @@ bool ox_run_nodes(struct ox *o, struct ox_scope *s, size_t count, Onnx__NodeProt
     for (size_t i = 0; i < count; i++) {
         struct ox_node n;
         if (!prepare(o, s, nodes[i], i, &n)) return false;
-        if (++o->nodes > OX_MAX_NODES) return ox_fail(o, &n, "its functions make too many nodes");
+        if (++o->nodes > o->most_nodes) return ox_fail(o, &n, "its functions make too many nodes");
         if (!run_node(o, &n)) {
             if (!arena_ok(o->arena)) return no_memory(o);
             if (o->err->status == PROEM_OK) ox_fail(o, &n, "is not understood");
@@ -400,8 +400,19 @@ static bool add_output(struct ox *o, struct ox_scope *s, const Onnx__ValueInfoPr
     return graph_output(o->g, &place, v, 0) == PROEM_OK;
 }
 
+/* The file's size bounds what inlining makes of it. */
+static int most_nodes(const Onnx__ModelProto *m) {
+    enum { CALLS = 1024 };
+    size_t n = m->graph->n_node;
+    for (size_t i = 0; i < m->n_functions; i++)
+        n += m->functions[i]->n_node;
+    if (n > OX_MAX_NODES / CALLS) return n > OX_MAX_NODES ? (int)n : OX_MAX_NODES;
+    return n * CALLS < OX_LEAST_NODES ? OX_LEAST_NODES : (int)(n * CALLS);
+}
+
 static bool walk(struct ox *o) {
     const Onnx__GraphProto *g = o->m->proto->graph;
+    o->most_nodes = most_nodes(o->m->proto);
     struct ox_scope *s = ARENA_NEW(o->arena, struct ox_scope, 1);
     if (s == NULL || ox_new_value(o, (struct ox_value){0}) != 0) return no_memory(o);
     s->n_opsets = o->m->proto->n_opset_import;

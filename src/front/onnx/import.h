@@ -18,7 +18,7 @@
 #include "front/onnx/model.h"
 #include "front/onnx/onnx.h"
 
-enum { OX_MAX_INTS = 4096, OX_MAX_DEPTH = 32, OX_MAX_NODES = 1 << 20 };
+enum { OX_MAX_INTS = 4096, OX_MAX_DEPTH = 32, OX_LEAST_NODES = 1 << 16, OX_MAX_NODES = 1 << 20 };
 
 struct ox_value {
     value_id v;               /* 0: not made yet */
@@ -62,7 +62,7 @@ struct ox {
     size_t near;                 /* where a tensor is looked for first */
     struct ox_scope names;       /* of values of the graph: OX_TAKEN, OX_OUTPUT */
     bool probing;                /* collect what is missing */
-    int nodes;                   /* walked; functions that call each other twice would be many */
+    int nodes, most_nodes;       /* walked; functions that call each other twice would be many */
 };
 /* A name of the graph: a value has it, or an output is going to. */
 enum { OX_TAKEN = 1, OX_OUTPUT = 2 };
@@ -164,6 +164,8 @@ bool ox_has_rank(struct ox *o, const struct ox_node *n, value_id v, int least, i
 /* An axis in -rank..rank-1 as 0..rank-1; -1 after an error. */
 int ox_axis(struct ox *o, const struct ox_node *n, int64_t axis, int rank);
 sx ox_const(struct ox *o, int64_t v);
+/* a // b; a number b that is not positive is an error. */
+sx ox_div(struct ox *o, const struct ox_node *n, sx a, sx b);
 bool ox_sx_is(struct ox *o, sx e, int64_t v);
 
 /* Integer arithmetic of shapes (fold.c): if node n's inputs are known, sets its outputs and returns

@@ -18,7 +18,7 @@ value_id ox_split_heads(struct ox *o, const struct ox_node *n, value_id x, sx he
     struct value t = *ox_type(o, x);
     if (t.rank == 4) return x;
     if (t.rank != 3) return ox_fail(o, n, "operands must have 3 or 4 dims"), 0;
-    sx dims[] = {t.dims[0], t.dims[1], heads, sx_div(pool(o), t.dims[2], heads)};
+    sx dims[] = {t.dims[0], t.dims[1], heads, ox_div(o, n, t.dims[2], heads)};
     return ox_permute(o, n, ox_reshape(o, n, x, 4, dims), COUNT_OF(perm), perm);
 }
 
@@ -32,7 +32,7 @@ bool ox_group_heads(struct ox *o, const struct ox_node *n, struct ox_heads *h) {
     struct value q = *ox_type(o, h->q), k = *ox_type(o, h->k);
     if (q.rank != 4 || k.rank != 4) return ox_fail(o, n, "operands must have 3 or 4 dims");
     h->B = q.dims[0], h->H = q.dims[1], h->G = k.dims[1], h->S = q.dims[2], h->L = k.dims[2];
-    h->R = sx_div(pool(o), h->H, h->G);
+    h->R = ox_div(o, n, h->H, h->G);
     h->dtype = q.dtype;
     sx dims[] = {h->B, h->G, h->R, h->S, q.dims[3]};
     h->q = ox_reshape(o, n, h->q, 5, dims);
@@ -315,7 +315,7 @@ value_id ox_rotate(struct ox *o, const struct ox_node *n, value_id x, value_id c
                    value_id sine, sx rot, bool pairs) {
     if (!ox_has_rank(o, n, x, 4, 4) || cosine == 0 || sine == 0) return 0;
     struct value t = *ox_type(o, x);
-    sx zero = ox_const(o, 0), half = sx_div(pool(o), rot, ox_const(o, 2));
+    sx zero = ox_const(o, 0), half = ox_div(o, n, rot, ox_const(o, 2));
     value_id a = pairs ? ox_slice(o, n, x, 3, zero, rot, 2) : ox_slice(o, n, x, 3, zero, half, 1);
     value_id b =
         pairs ? ox_slice(o, n, x, 3, ox_const(o, 1), rot, 2) : ox_slice(o, n, x, 3, half, rot, 1);
@@ -345,7 +345,7 @@ static bool op_rotary(struct ox *o, const struct ox_node *n) {
     if (whole.rank == 3) {
         sx heads = ox_const(o, ox_attr_i(n, "num_heads", 1));
         if (ox_sx_is(o, heads, 0)) return ox_fail(o, n, "num_heads is 0");
-        sx dims[] = {whole.dims[0], whole.dims[1], heads, sx_div(pool(o), whole.dims[2], heads)};
+        sx dims[] = {whole.dims[0], whole.dims[1], heads, ox_div(o, n, whole.dims[2], heads)};
         x = ox_reshape(o, n, x, 4, dims); /* [B, S, H, D] */
     } else if (whole.rank == 4) {
         x = ox_permute(o, n, x, COUNT_OF(perm), perm);
@@ -355,7 +355,7 @@ static bool op_rotary(struct ox *o, const struct ox_node *n) {
     if (x == 0) return false;
     int64_t dim = ox_attr_i(n, "rotary_embedding_dim", 0);
     sx rot = dim > 0 ? ox_const(o, dim) : ox_type(o, x)->dims[3];
-    sx zero = ox_const(o, 0), half = sx_div(pool(o), rot, ox_const(o, 2));
+    sx zero = ox_const(o, 0), half = ox_div(o, n, rot, ox_const(o, 2));
     for (int i = 0; i < 2; i++) {
         if (ox_has(n, 3))
             angle[i] = ox_take(o, n, angle[i], ox_cast(o, n, ox_in(o, n, 3), DT_I64), 0);

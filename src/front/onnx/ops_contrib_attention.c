@@ -41,7 +41,7 @@ static value_id with_heads(struct ox *o, const struct ox_node *n, value_id x, sx
     if (x == 0) return 0;
     struct value t = *ox_type(o, x);
     if (t.rank != 3) return ox_fail(o, n, "operands must have 3 dims"), 0;
-    sx dims[] = {t.dims[0], t.dims[1], heads, sx_div(pool(o), t.dims[2], heads)};
+    sx dims[] = {t.dims[0], t.dims[1], heads, ox_div(o, n, t.dims[2], heads)};
     return ox_reshape(o, n, x, 4, dims);
 }
 
@@ -59,7 +59,7 @@ static bool op_rotary(struct ox *o, const struct ox_node *n) {
         return ox_fail(o, n, "num_heads is missing");
     sx size = sx_mul(pool(o), table.dims[table.rank - 1], ox_const(o, 2));
     if (t.rank == 3 && ox_sx_is(o, size, 0)) return ox_fail(o, n, "its tables are empty");
-    sx heads = t.rank == 3 && number < 1 ? sx_div(pool(o), t.dims[2], size)
+    sx heads = t.rank == 3 && number < 1 ? ox_div(o, n, t.dims[2], size)
                                          : ox_const(o, number > 0 ? number : 1);
     sx S = t.rank == 4 ? t.dims[2] : t.dims[1];
     x = t.rank == 4 ? ox_permute(o, n, x, COUNT_OF(perm), perm) : with_heads(o, n, x, heads);

@@ -122,7 +122,7 @@ static value_id swiglu(struct ox *o, const struct ox_node *n, value_id y) {
     struct value t = *ox_type(o, y);
     double limit = ox_attr_f(n, "swiglu_limit", 0);
     bool halves = ox_attr_i(n, "swiglu_fusion", 0) == 2;
-    sx zero = ox_const(o, 0), end = t.dims[1], half = sx_div(pool(o), end, ox_const(o, 2));
+    sx zero = ox_const(o, 0), end = t.dims[1], half = ox_div(o, n, end, ox_const(o, 2));
     value_id gate =
         halves ? ox_slice(o, n, y, 1, zero, half, 1) : ox_slice(o, n, y, 1, zero, end, 2);
     value_id up =

@@ -176,7 +176,7 @@ static bool op_swiglu(struct ox *o, const struct ox_node *n) {
         struct value t = *ox_type(o, x);
         int axis = ox_axis(o, n, ox_attr_i(n, "axis", -1), t.rank);
         if (axis < 0) return false;
-        sx half = sx_div(o->g->sx, t.dims[axis], ox_const(o, 2));
+        sx half = ox_div(o, n, t.dims[axis], ox_const(o, 2));
         up = ox_slice(o, n, x, axis, half, t.dims[axis], 1);
         x = ox_slice(o, n, x, axis, ox_const(o, 0), half, 1);
     }

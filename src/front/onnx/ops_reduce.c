@@ -293,7 +293,7 @@ static bool op_group_norm(struct ox *o, const struct ox_node *n) {
         return ox_fail(o, n, "num_groups is %lld", (long long)groups);
     enum dtype s = stash(n, t.dtype);
     sx dims[MAX_RANK] = {t.dims[0], ox_const(o, groups),
-                         sx_div(o->g->sx, t.dims[1], ox_const(o, groups))};
+                         ox_div(o, n, t.dims[1], ox_const(o, groups))};
     int axes[MAX_RANK];
     for (int i = 2; i < t.rank; i++)
         dims[i + 1] = t.dims[i];
