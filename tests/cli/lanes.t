@@ -52,6 +52,11 @@ $ for g in along below askew; do proem emit pieces.proem --graph $g --device cud
 | #define MM_B0_LEAF0_EACH 1
 | #define MM_B0_FEED PK_FEED_COPY
 | #define MM_A_FEED PK_FEED_VALUE
+# Two-bit elements are nothing that the template for few rows reads ahead.
+$ echo 'graph g(q: u2[4, 64], s: e8m0[2, 64], w: i4[5, 64]) { return linear(dequantize(q, s, axis=0, block=2, dtype=bf16), cast(w, bf16)) }' > two.proem
+$ proem emit two.proem --device cuda --arch sm_90a -o two > /dev/null; grep -h -E 'define MM_(KGROUPS|A_LEAVES) ' two/*.cu | head -n 2
+| #define MM_A_LEAVES 0
+| #define MM_KGROUPS 4
 # Few rows of weights that lie along their columns: a template of their own.
 $ proem emit pieces.proem --graph across --device cuda --arch sm_90a -o across > /dev/null; grep -h -E 'define MM_(RUN|COLS8|PARTS) ' across/*.cu | head -n 3
 | #define MM_RUN 16

@@ -98,7 +98,7 @@ void cuda_staged(struct emit *e, fn_id f, sx outer, const char *o, const char *p
     struct staged s;
     staged_find(e, f, e->vec, &s);
     enum tile_form form = e->k->tile.cuda.form;
-    if (s.pieces != 0 && form != TILE_WGMMA && form != TILE_MMA) s = (struct staged){0};
+    if (form != TILE_WGMMA && form != TILE_MMA) staged_keep_simple(e, &s);
     /* The few-rows template multiplies fp8 as f16. */
     bool plain = s.plain && (form != TILE_FEW || dtype_bits(d) == 16);
     staged_constants(e, cuda_operand_name(hook), &s, outer, plain);

@@ -243,7 +243,7 @@ static void look_at(struct emit *e, const char *hook, fn_id f, sx outer) {
     e->group = emit_group_size(e, f, e->k->k, along ? e->W : 1);
     emit_hook(e, hook, along ? e->k->k : outer, e->k->k, true, &f, 1, true);
     staged_find(e, f, e->vec, &s);
-    if (s.pieces != 0) s = (struct staged){0};
+    staged_keep_simple(e, &s);
     product_add(e, f, outer, &s);
     e->group = 0;
 }

@@ -131,6 +131,13 @@ void staged_find(struct emit *e, fn_id f, sx vec, struct staged *out) {
     if (out->n == 0) find_pieces(e, f, out);
 }
 
+void staged_keep_simple(struct emit *e, struct staged *s) {
+    bool simple = s->pieces == 0;
+    for (int i = 0; i < s->n; i++)
+        simple = simple && dtype_bits(fn_get(e->fns, s->leaf[i])->dtype) >= 4;
+    if (!simple) *s = (struct staged){0};
+}
+
 int staged_of(const struct staged *s, fn_id load) {
     for (int i = 0; s != NULL && i < s->n; i++) {
         if (s->leaf[i] == load) return i;

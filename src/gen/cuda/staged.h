@@ -27,6 +27,8 @@ fn_id staged_source(struct emit *e, fn_id f);
 /* The leaves of f over (z, outer, k) with lanes along `vec`, in the order in which they are met. Call
  * it after emit_hook for f, so that stages are known. More than four: none. */
 void staged_find(struct emit *e, fn_id f, sx vec, struct staged *out);
+/* For templates that know no 2-bit elements, and ask for a row's address once: other leaves only. */
+void staged_keep_simple(struct emit *e, struct staged *s);
 /* Number of a leaf, -1. */
 int staged_of(const struct staged *s, fn_id load);
 /* The constants of operand `name` (A, B0 ..): leaves, their bits, maps; plain: its bytes
