@@ -89,6 +89,15 @@ static enum proem_status sources_rest(struct session *s, struct err *e) {
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
+/* What is asked of a graph without running it may leave sizes open; those given must be possible. */
+static bool all_bound(const struct graph *g, const struct dims_binding *b) {
+    int64_t size;
+    for (int i = 0; i < sx_symbols(g->sx); i++) {
+        if (!dims_value(g, b, sx_symbol_at(g->sx, i), &size)) return false;
+    }
+    return true;
+}
+
 enum proem_status inputs_bind(struct session *s, struct err *e) {
     const struct graph *g = s->p->graph;
     s->in = ARENA_NEW(&s->arena, struct input, g->params.n);
@@ -113,7 +122,8 @@ enum proem_status inputs_bind(struct session *s, struct err *e) {
                       e));
         if (in->shape_known) shape[i] = in->shape;
     }
-    return dims_bind_params(g, &s->p->dims, rank, shape, e);
+    TRY(dims_bind_params(g, &s->p->dims, rank, shape, e));
+    return all_bound(g, &s->p->dims) ? dims_check(g, &s->p->dims, e) : PROEM_OK;
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */

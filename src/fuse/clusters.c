@@ -557,19 +557,41 @@ static void absorb(struct sched *s, const struct node *n) {
     }
 }
 
+static bool bits_within(const uint64_t *b, const uint64_t *other, size_t words) {
+    for (size_t i = 0; i < words; i++) {
+        if ((b[i] & ~other[i]) != 0) return false;
+    }
+    return true;
+}
+
+/* The clusters behind a node's operands; an operand's own set where that has them all. */
+static bits operands_prov(struct sched *s, const struct node *n) {
+    bits all = NULL;
+    bool own = false;
+    for (int i = 0; i < n->n_in; i++) {
+        bits one = n->in[i] != 0 ? s->v[n->in[i]].prov : NULL;
+        if (one == NULL || (all != NULL && bits_within(one, all, s->words))) continue;
+        if (all == NULL || (!own && bits_within(all, one, s->words))) {
+            all = one;
+            continue;
+        }
+        bits sum = own ? all : bits_new(s);
+        if (sum == NULL) return NULL;
+        if (!own) bits_or(sum, all, s->words);
+        bits_or(sum, one, s->words);
+        all = sum;
+        own = true;
+    }
+    return all != NULL ? all : bits_new(s);
+}
+
 static enum proem_status provenance(struct sched *s, node_id id) {
     const struct node *n = graph_node(s->g, id);
     for (int j = 0; j < n->n_out; j++) {
         struct value_state *st = &s->v[n->out + (value_id)j];
-        st->prov = bits_new(s);
+        st->prov = st->region >= 0 ? bits_new(s) : operands_prov(s, n);
         if (st->prov == NULL) return err_nomem(s->err);
-        if (st->region >= 0) {
-            bits_set(st->prov, st->region);
-            continue;
-        }
-        for (int i = 0; i < n->n_in; i++) {
-            if (n->in[i] != 0) bits_or(st->prov, s->v[n->in[i]].prov, s->words);
-        }
+        if (st->region >= 0) bits_set(st->prov, st->region);
     }
     return PROEM_OK;
 }

@@ -224,34 +224,88 @@ static const char *bytes_text(struct sched *s, int64_t bytes) {
     return t != NULL ? t : "";
 }
 
-/* Bytes of the memory that a value computed in a load is made from. */
-static int64_t leaf_bytes(const struct sched *s, value_id v, bool *seen) {
-    const struct node *n = graph_def(s->g, v);
-    if (seen[v]) return 0;
-    seen[v] = true;
-    if (n->op == OP_PARAM || s->v[v].stored || !op_is_map(n->op)) return value_bytes(s, v);
-    int64_t sum = 0;
-    for (int i = 0; i < n->n_in; i++) {
-        if (n->in[i] != 0) add_bytes(&sum, leaf_bytes(s, n->in[i], seen));
+/* The values in memory that a value computed in a load is made from, each once, in order. */
+struct leaves {
+    int n; /* LEAVES_MANY: more than are kept */
+    const value_id *at;
+};
+
+enum { LEAVES_KEPT = 64, LEAVES_MANY = -1 };
+
+/* *l and what else v reads. One list serves all values that read the same. */
+static bool leaves_join(struct sched *s, struct leaves *l, const struct leaves *more) {
+    value_id all[2 * LEAVES_KEPT];
+    int n = 0, i = 0, j = 0;
+    if (l->n == LEAVES_MANY || more->n == LEAVES_MANY) {
+        l->n = LEAVES_MANY;
+        return true;
     }
+    while (i < l->n || j < more->n) {
+        value_id a = i < l->n ? l->at[i] : UINT32_MAX, b = j < more->n ? more->at[j] : UINT32_MAX;
+        all[n++] = a < b ? a : b;
+        i += a <= b;
+        j += b <= a;
+    }
+    if (n == l->n) return true;
+    if (n == more->n || n > LEAVES_KEPT) {
+        *l = n == more->n ? *more : (struct leaves){.n = LEAVES_MANY};
+        return true;
+    }
+    value_id *at = ARENA_NEW(s->arena, value_id, n);
+    if (at == NULL) return false;
+    memcpy(at, all, (size_t)n * sizeof *at);
+    *l = (struct leaves){n, at};
+    return true;
+}
+
+/* By value; operands stand before what is made of them, so one pass does. */
+static struct leaves *find_leaves(struct sched *s) {
+    size_t n = s->g->values.n;
+    struct leaves *of = ARENA_NEW(s->arena, struct leaves, n);
+    for (value_id v = 1; of != NULL && v < n; v++) {
+        const struct node *def = graph_def(s->g, v);
+        if (def->op == OP_PARAM || s->v[v].stored || !op_is_map(def->op)) {
+            value_id *self = ARENA_NEW(s->arena, value_id, 1);
+            if (self == NULL) return NULL;
+            *self = v;
+            of[v] = (struct leaves){1, self};
+            continue;
+        }
+        for (int i = 0; i < def->n_in; i++) {
+            if (def->in[i] != 0 && !leaves_join(s, &of[v], &of[def->in[i]])) return NULL;
+        }
+    }
+    return of;
+}
+
+static int64_t leaf_bytes(const struct sched *s, const struct leaves *l) {
+    int64_t sum = l->n == LEAVES_MANY ? -1 : 0;
+    for (int i = 0; i < l->n; i++)
+        add_bytes(&sum, value_bytes(s, l->at[i]));
     return sum;
 }
 
-static void explain_edge(struct sched *s, struct plan_edge *e, value_id producer, bool in_region) {
+static void explain_edge(struct sched *s, struct plan_edge *e, value_id producer, bool in_region,
+                         bool allowed, const struct leaves *of) {
     const struct value_state *st = &s->v[producer];
     if (e->verdict == VERDICT_STORED) {
-        e->rule = st->rule != NULL ? st->rule : "result";
+        bool result = st->rule == NULL || strcmp(st->rule, "result") == 0;
+        e->rule = result ? "result" : st->rule;
         e->why = st->why != NULL ? st->why : "another kernel reads the finished result";
+        if (result && !allowed) {
+            e->rule = s->opt->policy == FUSE_NEVER ? "never" : "forced";
+            e->why = "fusing was ruled out by option";
+        }
         return;
     }
     if (in_region) {
         e->rule = "epilogue";
-        e->why = "follows the product element by element, in registers";
+        e->why = s->clusters.at[st->region]->kind == KERNEL_MATMUL
+                     ? "follows the product element by element, in registers"
+                     : "follows the reduction element by element, in registers";
         return;
     }
-    bool *seen = ARENA_NEW(s->arena, bool, s->g->values.n);
-    int64_t stored = value_bytes(s, producer);
-    int64_t inlined = seen != NULL ? leaf_bytes(s, producer, seen) : -1;
+    int64_t stored = value_bytes(s, producer), inlined = leaf_bytes(s, &of[producer]);
     if (st->rule != NULL && strcmp(st->rule, "recompute") == 0) {
         e->rule = st->rule;
         e->why = st->why;
@@ -260,8 +314,10 @@ static void explain_edge(struct sched *s, struct plan_edge *e, value_id producer
     e->rule = "bytes";
     const char *text = NULL;
     if (stored >= 0 && inlined >= 0)
-        text = arena_printf(s->arena, "reads %s instead of %s", bytes_text(s, inlined),
-                            bytes_text(s, stored));
+        text = arena_printf(s->arena,
+                            inlined <= stored ? "reads %s instead of %s"
+                                              : "reads %s, where %s would be written and read",
+                            bytes_text(s, inlined), bytes_text(s, stored));
     e->why = text != NULL ? text : "computed inside the loads of its consumer";
 }
 
@@ -292,7 +348,7 @@ static bool moved_factor(struct sched *s, node_id to, int input, value_id produc
     return false;
 }
 
-static enum proem_status edge(struct sched *s, node_id to, int input) {
+static enum proem_status edge(struct sched *s, node_id to, int input, const struct leaves *of) {
     const struct graph *g = s->plan->source;
     const struct node *n = graph_node(g, to);
     value_id base = behind_views(g, n->in[input]);
@@ -304,7 +360,7 @@ static enum proem_status edge(struct sched *s, node_id to, int input) {
     bool in_region = false;
     bool fused = together(s, lp, lc, to, &in_region);
     e.verdict = fused || !s->v[lp].stored ? VERDICT_FUSED : VERDICT_STORED;
-    explain_edge(s, &e, lp, in_region);
+    explain_edge(s, &e, lp, in_region, edge_allowed(s, lp, graph_def(s->g, lc)), of);
     if (e.verdict == VERDICT_FUSED && !in_region && moved_factor(s, to, input, lp)) {
         e.verdict = VERDICT_MOVED;
         e.rule = "algebra";
@@ -326,11 +382,13 @@ enum proem_status sched_edges(struct sched *s) {
         add_bytes(&s->plan->bytes_fused, k->bytes_written);
     }
     s->plan->bytes_unfused = unfused_bytes(s);
+    const struct leaves *of = find_leaves(s);
+    if (of == NULL) return err_nomem(s->err);
     for (node_id id = 1; id < g->nodes.n; id++) {
         const struct node *n = graph_node(g, id);
         if (n->op == OP_PARAM || n->op == OP_CONST || op_is_view(n->op)) continue;
         for (int i = 0; i < n->n_in; i++) {
-            if (n->in[i] != 0) TRY(edge(s, id, i));
+            if (n->in[i] != 0) TRY(edge(s, id, i, of));
         }
     }
     return PROEM_OK;

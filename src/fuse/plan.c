@@ -72,18 +72,29 @@ enum proem_status plan_make(const struct graph *g, const struct plan_options *o,
     return plan_lowered(g, &low, o, out, e);
 }
 
+/* A cluster is made for an operator that does not map elements, or for a value that is stored. */
+static size_t most_clusters(const struct sched *s) {
+    size_t n = 0;
+    for (value_id v = 1; v < s->g->values.n; v++) {
+        enum op op = graph_def(s->g, v)->op;
+        bool made = s->v[v].live && (op != OP_PARAM || s->v[v].is_output);
+        n += !made ? 0 : op_is_map(op) ? 1 : 2;
+    }
+    return n;
+}
+
 enum proem_status plan_lowered(const struct graph *g, const struct lowered *low,
                                const struct plan_options *o, struct plan *out, struct err *e) {
     *out = (struct plan){.source = g, .low = *low, .prec = o->prec};
     struct sched s = {
         .plan = out, .g = out->low.graph, .opt = o, .arena = g->arena, .sp = g->sx, .err = e};
-    s.words = (s.g->nodes.n + s.g->values.n + 63) / 64;
     s.v = ARENA_NEW(g->arena, struct value_state, s.g->values.n);
     out->fns = fn_pool_new(g->arena, g->sx);
     if (s.v == NULL || out->fns == NULL) return err_nomem(e);
     for (value_id v = 0; v < s.g->values.n; v++)
         s.v[v].region = s.v[v].owner = -1;
     mark_live(&s);
+    s.words = most_clusters(&s) / 64 + 1;
     TRY(sched_clusters(&s));
     TRY(sched_decide(&s));
     TRY(sched_build(&s));

@@ -373,6 +373,12 @@ enum proem_status dims_bind_params(const struct graph *g, struct dims_binding *b
 /* ---- checks -----------------------------------------------------------------------------------
  */
 
+/* "M - 1, 4"; a number stands for itself. */
+static void size_with_value(const struct graph *g, sx size, int64_t value, struct str *out) {
+    dim_print(g, size, out);
+    if (sx_kind(g->sx, size) != SX_CONST) str_printf(out, ", %lld", (long long)value);
+}
+
 static enum proem_status check_condition(const struct graph *g, const struct dims_binding *b,
                                          const struct dim_check *c, struct err *e) {
     int64_t x, y;
@@ -380,16 +386,12 @@ static enum proem_status check_condition(const struct graph *g, const struct dim
     if (!dims_value(g, b, c->b, &y)) return no_value(g, b, c->b, "a condition on sizes", 0, e);
     if (c->kind == DIM_DIVIDES ? y > 0 && x % y == 0 : x <= y) return PROEM_OK;
     struct texts t = texts_begin(g);
-    dim_print(g, c->a, &t.a);
-    dim_print(g, c->b, &t.b);
+    size_with_value(g, c->a, x, &t.a);
+    size_with_value(g, c->b, y, &t.b);
     const char *what = c->kind == DIM_DIVIDES ? "is not divisible by" : "may not be larger than";
-    enum proem_status status =
-        sx_kind(g->sx, c->b) == SX_CONST
-            ? err_set_at(e, PROEM_INVALID, c->line, c->col, "%s, %lld, %s %lld", str_text(&t.a),
-                         (long long)x, what, (long long)y)
-            : err_set_at(e, PROEM_INVALID, c->line, c->col, "%s, %lld, %s %s, %lld", str_text(&t.a),
-                         (long long)x, what, str_text(&t.b), (long long)y);
-    return texts_end(&t, status);
+    bool comma = sx_kind(g->sx, c->a) != SX_CONST;
+    return texts_end(&t, err_set_at(e, PROEM_INVALID, c->line, c->col, "%s%s %s %s", str_text(&t.a),
+                                    comma ? "," : "", what, str_text(&t.b)));
 }
 
 /* Every size that an operator uses has a value. */

@@ -61,13 +61,13 @@ $ proem explain small.proem --dim M=64 --fuse never --arch avx2 | grep -v '^  pa
 |   writes 256 bytes: sum_1
 |
 | edges
-|   matmul_1 -> h (a): stored, result: another kernel reads the finished result
+|   matmul_1 -> h (a): stored, never: fusing was ruled out by option
 |   h -> y (x): stored, never: fusing was ruled out by option
 |   y -> sum_1 (x): stored, output: it is an output of the graph
 $ proem explain small.proem --dim M=64 --fuse h:y=never --arch avx2 | sed -n '/^edges/,$p'
 | edges
 |   matmul_1 -> h (a): fused, epilogue: follows the product element by element, in registers
-|   h -> y (x): stored, result: another kernel reads the finished result
+|   h -> y (x): stored, forced: fusing was ruled out by option
 |   y -> sum_1 (x): stored, output: it is an output of the graph
 $ proem explain small.proem --dim M=64 --fuse always --assume bandwidth --precision eager --arch avx2 | head -n 2
 | small on cpu (avx2), precision eager, M = 64
@@ -110,3 +110,36 @@ $ proem explain order.proem --graph right --dim M=4 | grep -e '^kernel' -e '->'
 | kernel 1, matmul: k1_matmul_y
 |   sum_1 -> y (a): stored, result: another kernel reads the finished result
 |   matmul_1 -> y (b): fused, epilogue: follows the product element by element, in registers
+# Sizes that a graph cannot have are an error for whoever asks.
+$ cat > sizes.proem <<'EOF'
+> graph part(x: f32[M, 8]) {
+>   return slice(x, axis=0, start=5) * 2
+> }
+> graph less(x: f32[M - 5, 8], w: f32[M, 4]) {
+>   return relu(x), w + 1
+> }
+> EOF
+$ for g in part less; do proem explain sizes.proem --graph $g --dim M=3; proem emit sizes.proem --graph $g --dim M=3 -o none; done
+2> sizes.proem:2:10: error: 5 may not be larger than M, 3
+2> sizes.proem:2:10: error: 5 may not be larger than M, 3
+2> proem: x: dim 0, M - 5, is negative: -2
+2> proem: x: dim 0, M - 5, is negative: -2
+? 2
+$ proem explain sizes.proem --graph less --dim M=7 | head -2
+| less on cpu (native), precision boundary, M = 7
+| 2 kernels; moves 352 bytes, a kernel an operator 352 bytes
+# A load of more bytes than the value has is worth it where the value is not written and read; what a
+# reduction holds follows the reduction.
+$ cat > why.proem <<'EOF'
+> graph why(x: f32[M, 64], y: f32[M, 64], w: f32[8, 64]) {
+>   return linear(x * y, w), exp(max(x, axes=[1]))
+> }
+> EOF
+$ proem explain why.proem --dim M=100 | grep -e '->'
+|   mul_1 -> linear_1 (x): fused, bytes: reads 51.2 kB, where 25.6 kB would be written and read
+|   max_1 -> exp_1 (x): fused, epilogue: follows the reduction element by element, in registers
+$ proem explain why.proem --dim M=100 --fuse max_1:exp_1=never | grep -e '->'; proem explain why.proem --dim M=100 --fuse never | grep -e '->'
+|   mul_1 -> linear_1 (x): fused, bytes: reads 51.2 kB, where 25.6 kB would be written and read
+|   max_1 -> exp_1 (x): stored, forced: fusing was ruled out by option
+|   mul_1 -> linear_1 (x): stored, never: fusing was ruled out by option
+|   max_1 -> exp_1 (x): stored, never: fusing was ruled out by option
