@@ -4,7 +4,8 @@
  * graph is run by the reference interpreter and on the CPU, many models in one call of the compiler.
  * Both are held against the outputs that the test gives, with the tolerances of ONNX's own runner
  * (relative 1e-3, absolute 1e-7); elements of 16 bits and less may be two units in the last place
- * off. With NEAR=n floats may be n millionths of the output's largest element off: sums that cancel.
+ * off. With NEAR=n floats may be n millionths of the output's largest element off: sums that cancel. A
+ * case may say otherwise, by a number in its file `near`.
  *
  * onnx DIR=.. [ONLY=text] [DEVICE=both|ref|cpu] [N=200 SEED=1: that many on the CPU, chosen by the
  * seed] [JOBS=2] [BATCH=32] [CC=..] [OPT=-O0] [CACHE=..] [PRINT=1]
@@ -40,7 +41,7 @@ struct test {
     const char *folder;
     struct onnx_model *m;
     struct array in[MAX_TENSORS], want[MAX_TENSORS];
-    int n_in, n_want;
+    int n_in, n_want, near;
     struct subject s;
     bool open;
     struct variant v;
@@ -140,6 +141,14 @@ static enum proem_status fill(struct test *t) {
     return opt_lower(s->g, &s->low, &t->err);
 }
 
+static int near_of(struct test *t, int near) {
+    const char *path = arena_printf(&t->arena, "%s/near", t->folder);
+    char *text = path != NULL ? text_of_file(path) : NULL;
+    if (text != NULL) near = atoi(text);
+    free(text);
+    return near;
+}
+
 static enum proem_status open_test(struct test *t, const struct options *o, const char *name) {
     struct graph *g = NULL;
     arena_init(&t->arena, &allocator_default);
@@ -148,6 +157,7 @@ static enum proem_status open_test(struct test *t, const struct options *o, cons
     t->open = true;
     t->folder = arena_printf(&t->arena, "%s/%s", o->dir, name);
     if (t->folder == NULL) return err_nomem(&t->err);
+    t->near = near_of(t, o->near);
     TRY(import(t, &g));
     TRY(parse(t, g, o->print != 0));
     return fill(t);
@@ -272,7 +282,7 @@ static void prepare(struct run *run, int i, struct rig *r, struct test *t, struc
         if (lacking) o->state = OUTCOME_SKIPPED;
         return;
     }
-    if (uses(&run->o, "ref") && !check_reference(t, run->o.near, o)) return;
+    if (uses(&run->o, "ref") && !check_reference(t, t->near, o)) return;
     if (!run->on_cpu[i]) {
         o->state = OUTCOME_PASSED;
         return;
@@ -304,7 +314,7 @@ static void batch_body(void *user, int first, int count, volatile int *at, struc
     for (int i = 0; i < count; i++) {
         *at = first + i;
         struct outcome *one = &out[first + i];
-        if (one->state == OUTCOME_NONE && check_cpu(&r, &t[i], o->near, one))
+        if (one->state == OUTCOME_NONE && check_cpu(&r, &t[i], t[i].near, one))
             one->state = OUTCOME_PASSED;
         close_test(&t[i]);
     }

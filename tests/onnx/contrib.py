@@ -23,6 +23,7 @@ class Case:
         self.names, self.given, self.fixed, self.attributes = [], [], [], {}
         self.outputs = ["y"]
         self.compared = None  # so many outputs, from the first on; None: all
+        self.near = None  # millionths of the largest element that may be between results
 
     def normal(self, *shape, dtype=F32, scale=1.0):
         return (self.r.standard_normal(shape) * scale).astype(dtype)
@@ -76,15 +77,29 @@ def quick_gelu(c):
 
 def skip_norm(c, simplified):
     b, s, h = c.size(1, 3), c.size(1, 5), c.size(1, 70)
-    c.add(c.normal(b, s, h))
-    c.add(c.normal(*c.pick((b, s, h), (1, s, h), (s, h))))
-    c.add(c.normal(h), fixed=True)
+    t = c.pick(F32, F32, F16)
+    c.add(c.normal(b, s, h, dtype=t))
+    c.add(c.normal(*c.pick((b, s, h), (1, s, h), (s, h)), dtype=t))
+    c.add(c.normal(h, dtype=t), fixed=True)
     if not simplified:
-        c.add(c.normal(h) if c.chance() else None, fixed=True)
-    c.add(c.normal(h) if c.chance() else None, fixed=True)
+        c.add(c.normal(h, dtype=t) if c.chance() else None, fixed=True)
+    c.add(c.normal(h, dtype=t) if c.chance() else None, fixed=True)
     c.attributes["epsilon"] = c.pick(1e-5, 1e-12, 1e-3)
+    statistics = ["", ""] if simplified or c.chance() else ["mean", "deviation"]
     if c.chance():
-        c.outputs = ["y", "", "", "sum"]
+        c.outputs = ["y", *statistics, "sum"]
+
+
+def root_norm(c):
+    c.domain = ""
+    dims = [c.size(1, 4) for _ in range(c.size(1, 3))] + [c.size(1, 40)]
+    axis = c.size(-len(dims), -1)
+    t = c.pick(F32, F32, F16, np.float64)
+    c.add(c.normal(*dims, dtype=t))
+    c.add(c.normal(*dims[axis:], dtype=t), fixed=True)
+    c.attributes.update(axis=axis, epsilon=c.pick(1e-5, 1e-3), stash_type=1)
+    if c.chance() and t != np.float64:
+        c.outputs = ["y", "root"]
 
 
 def fused_matmul(c):
@@ -131,20 +146,27 @@ def matmul_nbits(c):
     if c.chance(0.3):
         k = block * c.size(1, 3)
     count = -(-k // block)
-    c.add(c.normal(*([c.size(1, 3)] if c.chance(0.3) else []), m, k))
+    t = c.pick(F32, F32, F16)
+    # with packed zero points, and with 2 bits, ONNX Runtime takes other blocks than documented
+    order = c.chance(0.2) and bits == 4
+    if order:
+        k = count * block
+    c.add(c.normal(*([c.size(1, 3)] if c.chance(0.3) else []), m, k, dtype=t))
     c.add(c.r.integers(0, 256, (n, count, block * bits // 8)).astype(np.uint8), fixed=True)
-    c.add(c.normal(n, count, scale=0.1), fixed=True)
-    zero = c.pick("none", "packed", "float")
+    c.add(c.normal(n, count, scale=0.1, dtype=t), fixed=True)
+    zero = c.pick("none", "float") if order else c.pick("none", "packed", "float")
     row = -(-count * bits // 8)
     if zero == "packed":
         c.add(c.r.integers(0, 256, (n, row)).astype(np.uint8), fixed=True)
     elif zero == "float":
-        c.add((c.r.random((n, count)) * 2**bits).astype(F32), fixed=True)
+        c.add((c.r.random((n, count)) * 2**bits).astype(t), fixed=True)
     else:
         c.add(None)
-    c.add(None)
-    c.add(c.normal(n) if c.chance(0.3) else None, fixed=True)
+    c.add(c.r.integers(0, count, k).astype(np.int32) if order else None, fixed=True)
+    c.add(c.normal(n, dtype=t) if c.chance(0.3) else None, fixed=True)
     c.attributes.update(K=k, N=n, bits=bits, block_size=block)
+    if t == F16:  # where weights are rounded is anybody's
+        c.near = 2000
 
 
 def matmul_bnb4(c):
@@ -157,7 +179,7 @@ def matmul_bnb4(c):
 
 
 def gather_blocks(c):
-    kind = c.pick("u4", "i4", "bytes4", "bytes8")
+    kind = c.pick("u4", "i4", "bytes4", "bytes8", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn")
     rows, cols, block = c.size(2, 20), c.size(1, 90), c.pick(16, 32, 64)
     bits = 8 if kind == "bytes8" else 4
     if kind == "bytes4":
@@ -170,12 +192,15 @@ def gather_blocks(c):
         low, dtype = (0, ml_dtypes.uint4) if kind == "u4" else (-8, ml_dtypes.int4)
         data = c.r.integers(low, low + 16, (rows, cols)).astype(dtype)
         points = c.r.integers(low, low + 16, (rows, count)).astype(dtype)
+    elif kind.startswith("float"):
+        import ml_dtypes
+        data, zero = c.normal(rows, cols).astype(getattr(ml_dtypes, kind)), False
     else:
         data = c.r.integers(0, 256, (rows, cols * bits // 8)).astype(np.uint8)
         points = c.r.integers(0, 256, (rows, -(-count * bits // 8))).astype(np.uint8)
     c.add(data, fixed=True)
     c.add(index)
-    c.add(c.normal(rows, count), fixed=True)
+    c.add(c.normal(rows, count, dtype=c.pick(F32, F16)), fixed=True)
     c.add(points if zero else None, fixed=True)
     c.attributes.update(block_size=block, gather_axis=0, quantize_axis=1)
     if kind.startswith("bytes"):
@@ -192,13 +217,14 @@ def rotary(c):
     d, most = 2 * half, 16
     part = c.chance(0.4)
     rot = half // 2 if part else half
-    c.add(c.normal(*(([b, heads, s, d]) if c.chance() else [b, s, heads * d])))
+    t = c.pick(F32, F32, F16)
+    c.add(c.normal(*(([b, heads, s, d]) if c.chance() else [b, s, heads * d]), dtype=t))
     if c.chance():
         c.add(np.array([c.size(0, most - s)], np.int64))
     else:
         c.add(c.r.integers(0, most, (b, s)).astype(np.int64))
     for table in cache(c, most, rot):
-        c.add(table, fixed=True)
+        c.add(table.astype(t), fixed=True)
     c.attributes["interleaved"] = int(c.chance())
     if part or c.chance():
         c.attributes["num_heads"] = heads
@@ -255,18 +281,33 @@ def multi_head(c):
         c.attributes["unidirectional"] = 1
 
 
+def kept(c, kind, bits, *shape):
+    """A cache of integers and its scales."""
+    b, group, past, d = shape
+    scale = F32(0.02) * (1 + c.r.random((1,) if kind == "PER_TENSOR" else (group * d,))).astype(F32)
+    if bits == 4:
+        return c.r.integers(0, 256, (b, group, past, d // 2)).astype(np.uint8), scale * 10
+    return c.r.integers(-127, 128, (b, group, past, d)).astype(np.int8), scale
+
+
 def grouped_query(c):
     b, group, repeat, half = c.size(1, 3), c.size(1, 3), c.size(1, 3), 8 * c.size(1, 2)
     d, heads, most = 2 * half, group * repeat, 24
+    t = c.pick(F32, F32, F32, F16)
+    if t == F16:  # where scores and weights are rounded is anybody's
+        c.near = 2000
     past = c.pick(0, c.size(1, 8))
     s = c.pick(1, c.size(1, 5)) if past == 0 else c.pick(1, 1, c.size(1, 4))
     total = past + s
     packed = c.chance(0.3)
-    c.add(c.normal(b, s, (heads + 2 * group if packed else heads) * d))
-    c.add(None if packed else c.normal(b, s, group * d))
-    c.add(None if packed else c.normal(b, s, group * d))
-    c.add(c.normal(b, group, past, d))
-    c.add(c.normal(b, group, past, d))
+    c.add(c.normal(b, s, (heads + 2 * group if packed else heads) * d, dtype=t))
+    c.add(None if packed else c.normal(b, s, group * d, dtype=t))
+    c.add(None if packed else c.normal(b, s, group * d, dtype=t))
+    integers = c.chance(0.3)
+    kinds, bits = [c.pick("PER_TENSOR", "PER_CHANNEL") for _ in range(2)], c.pick(8, 8, 4)
+    caches = [kept(c, kind, bits, b, group, past, d) for kind in kinds]
+    for i in range(2):
+        c.add(caches[i][0] if integers else c.normal(b, group, past, d, dtype=t))
     # Batches of other lengths: what stands behind their rows in the caches is anything.
     uneven = s == 1 and past > 0 and c.chance()
     lengths = c.r.integers(1, total + 1, b) if uneven else np.full(b, total)
@@ -275,11 +316,21 @@ def grouped_query(c):
     c.add(np.array(total, np.int32), fixed=True)
     rotate = c.chance()
     for table in cache(c, most, half):
-        c.add(table if rotate else None, fixed=True)
-    c.add(None)
-    c.add(c.normal(c.pick(1, b), c.pick(1, heads), s, total) if c.chance(0.2) else None)
-    c.add(c.normal(heads) if c.chance(0.2) else None, fixed=True)
+        c.add(table.astype(t) if rotate else None, fixed=True)
+    # of a first prompt's positions ONNX Runtime looks at the first alone
+    places = rotate and past > 0 and c.chance(0.2)
+    c.add(c.r.integers(0, most, (b, s)).astype(np.int64) if places else None)
+    bias = c.chance(0.2)
+    c.add(c.normal(c.pick(1, b), c.pick(1, heads), s, total, dtype=t) if bias else None)
+    sink = c.pick("", "", "", "weights", "smooth")
+    c.add(c.normal(heads, dtype=t) if sink == "weights" else None, fixed=True)
     c.attributes.update(num_heads=heads, kv_num_heads=group, do_rotary=int(rotate))
+    if integers:
+        c.add(caches[0][1], fixed=True)
+        c.add(caches[1][1], fixed=True)
+        c.attributes.update(k_quant_type=kinds[0], v_quant_type=kinds[1], kv_cache_bit_width=bits)
+    if sink == "smooth":
+        c.attributes["smooth_softmax"] = 1
     if rotate:
         c.attributes["rotary_interleaved"] = int(c.chance())
     if c.chance(0.3):
@@ -288,7 +339,12 @@ def grouped_query(c):
         c.attributes["softcap"] = float(c.r.uniform(1, 10))
     if c.chance(0.3):
         c.attributes["local_window_size"] = c.size(1, 6)
+    elif c.chance(0.1):
+        c.attributes["causal"] = 0
     c.outputs = ["y", "key", "value"]
+    if c.chance(0.15) and not uneven:
+        c.attributes["qk_output"] = 2
+        c.outputs.append("weights")
     if uneven:
         c.compared = 1
 
@@ -330,6 +386,7 @@ OPERATORS = {
     "QuickGelu": quick_gelu,
     "SkipLayerNormalization": lambda c: skip_norm(c, False),
     "SkipSimplifiedLayerNormalization": lambda c: skip_norm(c, True),
+    "SimplifiedLayerNormalization": root_norm,
     "FusedMatMul": fused_matmul,
     "MatMulIntegerToFloat": lambda c: integer_matmul(c, False),
     "DynamicQuantizeMatMul": lambda c: integer_matmul(c, True),
@@ -360,6 +417,9 @@ def make(folder, case):
     data = os.path.join(folder, "test_data_set_0")
     os.makedirs(data, exist_ok=True)
     onnx.save(model, os.path.join(folder, "model.onnx"))
+    if case.near is not None:
+        with open(os.path.join(folder, "near"), "w") as f:
+            f.write("%d" % case.near)
     for i, (_, array) in enumerate(case.given):
         write(os.path.join(data, "input_%d.pb" % i), array)
     for i, array in enumerate(results[:case.compared]):

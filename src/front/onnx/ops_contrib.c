@@ -42,22 +42,48 @@ static bool op_quick_gelu(struct ox *o, const struct ox_node *n) {
 
 /* ---- norms ----------------------------------------------------------------------------------- */
 
-/* The norm of a sum; outputs: the result, mean, inverse deviation (none of both on the CPU), the
- * sum. bias: input of the bias before the norm. */
+/* Results 1 and 2 of a norm of x over its last axis, in f32: the mean (none without `shift`) and the
+ * inverse deviation. */
+static bool norm_stats(struct ox *o, const struct ox_node *n, value_id x, bool shift, double eps) {
+    int axis = ox_type(o, x)->rank - 1;
+    value_id w = ox_cast(o, n, x, DT_F32), mean = 0;
+    if (axis < 0) return ox_fail(o, n, "its input has no dims");
+    if (shift) {
+        mean = ox_reduce(o, n, OP_MEAN, w, 1, &axis, true);
+        w = ox_bin(o, n, OP_SUB, w, mean);
+    }
+    value_id var = ox_reduce(o, n, OP_MEAN, ox_bin(o, n, OP_MUL, w, w), 1, &axis, true);
+    value_id inv = ox_un(o, n, OP_RSQRT, ox_bin(o, n, OP_ADD, var, ox_num(o, n, DT_F32, eps)));
+    if (ox_wants(n, 1) && !shift) return ox_fail(o, n, "this norm has no mean");
+    return (!ox_wants(n, 1) || ox_out(o, n, 1, mean)) && ox_out(o, n, 2, inv);
+}
+
+/* What ONNX Runtime computes in, with one rounding at the end. */
+static enum dtype wide(enum dtype d) {
+    return dtype_bits(d) < 32 ? DT_F32 : d;
+}
+
+/* The norm of a sum; outputs: the result, mean, inverse deviation, the sum. bias: input of the bias
+ * before the norm. */
 static bool skip_norm(struct ox *o, const struct ox_node *n, enum op op, int bias) {
     value_id x = ox_in(o, n, 0);
     if (x == 0) return false;
     struct value t = *ox_type(o, x);
-    value_id sum = plus_input(o, n, ox_bin(o, n, OP_ADD, x, ox_in(o, n, 1)), bias);
+    enum dtype d = wide(t.dtype);
+    value_id sum = ox_bin(o, n, OP_ADD, ox_cast(o, n, x, d), ox_cast(o, n, ox_in(o, n, 1), d));
+    if (ox_has(n, bias)) sum = ox_bin(o, n, OP_ADD, sum, ox_cast(o, n, ox_in(o, n, bias), d));
     struct attrs a = attrs_default(op);
     bool shift = op == OP_LAYER_NORM && ox_has(n, 3);
-    const value_id in[] = {sum, ox_in(o, n, 2), shift ? ox_in(o, n, 3) : 0};
+    const value_id in[] = {sum, ox_cast(o, n, ox_in(o, n, 2), d),
+                           shift ? ox_cast(o, n, ox_in(o, n, 3), d) : 0};
     if (sum == 0 || in[1] == 0 || (shift && in[2] == 0)) return false;
-    if (ox_wants(n, 1) || ox_wants(n, 2))
-        return ox_fail(o, n, "the mean and the deviation are not supported as results");
     a.param[0] = ox_attr_f(n, "epsilon", (double)1e-12f);
+    if ((ox_wants(n, 1) || ox_wants(n, 2)) &&
+        !norm_stats(o, n, sum, op == OP_LAYER_NORM, a.param[0]))
+        return false;
     value_id y = ox_apply(o, n, op, shift ? 3 : 2, in, &a);
-    return ox_out(o, n, 0, ox_cast(o, n, y, t.dtype)) && ox_out(o, n, 3, sum);
+    return ox_out(o, n, 0, ox_cast(o, n, y, t.dtype)) &&
+           ox_out(o, n, 3, ox_cast(o, n, sum, t.dtype));
 }
 
 static bool op_skip_layer_norm(struct ox *o, const struct ox_node *n) {
@@ -66,18 +92,6 @@ static bool op_skip_layer_norm(struct ox *o, const struct ox_node *n) {
 
 static bool op_skip_rms_norm(struct ox *o, const struct ox_node *n) {
     return skip_norm(o, n, OP_RMS_NORM, 3);
-}
-
-static bool op_rms_norm(struct ox *o, const struct ox_node *n) {
-    struct attrs a = attrs_default(OP_RMS_NORM);
-    const value_id in[] = {ox_in(o, n, 0), ox_in(o, n, 1)};
-    if (in[0] == 0 || in[1] == 0) return false;
-    int rank = ox_type(o, in[0])->rank, axis = ox_axis(o, n, ox_attr_i(n, "axis", -1), rank);
-    if (axis < 0) return false;
-    if (axis != rank - 1 || ox_wants(n, 1))
-        return ox_fail(o, n, "only the norm over the last axis is supported");
-    a.param[0] = ox_attr_f(n, "epsilon", (double)1e-5f);
-    return ox_out(o, n, 0, ox_apply(o, n, OP_RMS_NORM, 2, in, &a));
 }
 
 /* ---- products -------------------------------------------------------------------------------- */
@@ -180,8 +194,17 @@ static value_id zero_points(struct ox *o, const struct ox_node *n, int i, const 
     return unpacked(o, n, z, b->d, dims[0], dims[1]);
 }
 
+/* Scales or zero points of blocks as those of each column, by the block that `order` [K or more] says
+ * a column is of. */
+static value_id by_order(struct ox *o, const struct ox_node *n, value_id x, value_id order,
+                         int64_t K) {
+    value_id at =
+        ox_slice(o, n, ox_cast(o, n, order, DT_I64), 0, ox_const(o, 0), ox_const(o, K), 1);
+    return ox_take(o, n, x, at, 1);
+}
+
 /* Rows of packed weights as floats [N, K]: weights at input q, scales at q + 1, zero points at
- * q + 2. */
+ * q + 2, and at q + 3 the block of each column where that is not its place. */
 static value_id block_weights(struct ox *o, const struct ox_node *n, int q,
                               const struct blocks *b) {
     sx N = ox_const(o, b->N), padded = ox_const(o, b->count * b->size);
@@ -194,6 +217,16 @@ static value_id block_weights(struct ox *o, const struct ox_node *n, int q,
     a.has_axis = true;
     a.axis = 1;
     a.block = b->size;
+    if (ox_has(n, q + 3)) {
+        value_id order = ox_in(o, n, q + 3), cut = w;
+        if (!ox_has_rank(o, n, order, 1, 1)) return 0;
+        if (b->count * b->size != b->K)
+            cut = ox_slice(o, n, w, 1, ox_const(o, 0), ox_const(o, b->K), 1);
+        const value_id each[] = {cut, by_order(o, n, scale, order, b->K),
+                                 by_order(o, n, in[2], order, b->K)};
+        a.block = 1;
+        return ox_apply(o, n, OP_DEQUANTIZE, 3, each, &a);
+    }
     value_id v = ox_apply(o, n, OP_DEQUANTIZE, 3, in, &a);
     if (b->count * b->size == b->K) return v;
     return ox_slice(o, n, v, 1, ox_const(o, 0), ox_const(o, b->K), 1);
@@ -223,7 +256,6 @@ static value_id times_rows(struct ox *o, const struct ox_node *n, value_id x, va
 static bool op_matmul_nbits(struct ox *o, const struct ox_node *n) {
     struct blocks b;
     if (!read_blocks(o, n, &b)) return false;
-    if (ox_has(n, 4)) return ox_fail(o, n, "g_idx is not supported");
     value_id y = times_rows(o, n, ox_in(o, n, 0), block_weights(o, n, 1, &b));
     return ox_out(o, n, 0, plus_input(o, n, y, 5));
 }
@@ -334,7 +366,6 @@ const struct ox_op ox_contrib[] = {
     {"com.microsoft", "QuickGelu", 1, op_quick_gelu},
     {"com.microsoft", "SkipLayerNormalization", 1, op_skip_layer_norm},
     {"com.microsoft", "SkipSimplifiedLayerNormalization", 1, op_skip_rms_norm},
-    {"", "SimplifiedLayerNormalization", 1, op_rms_norm}, /* where ONNX Runtime writes it */
     {"com.microsoft", "FusedMatMul", 1, op_fused_matmul},
     {"com.microsoft", "MatMulIntegerToFloat", 1, op_matmul_integer_to_float},
     {"com.microsoft", "DynamicQuantizeMatMul", 1, op_dynamic_quantize_matmul},

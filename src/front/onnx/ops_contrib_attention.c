@@ -25,9 +25,11 @@ static value_id rotated(struct ox *o, const struct ox_node *n, value_id x, int t
                         bool pairs) {
     value_id cosine = angles(o, n, tables, at), sine = angles(o, n, tables + 1, at);
     if (x == 0 || cosine == 0 || sine == 0) return 0;
-    enum dtype d = ox_type(o, x)->dtype;
+    enum dtype d = ox_type(o, x)->dtype, wide = dtype_bits(d) < 32 ? DT_F32 : d;
     sx rot = sx_mul(pool(o), ox_type(o, cosine)->dims[3], ox_const(o, 2));
-    return ox_rotate(o, n, x, ox_cast(o, n, cosine, d), ox_cast(o, n, sine, d), rot, pairs);
+    value_id y = ox_rotate(o, n, ox_cast(o, n, x, wide), ox_cast(o, n, cosine, wide),
+                           ox_cast(o, n, sine, wide), rot, pairs);
+    return ox_cast(o, n, y, d);
 }
 
 /* 0 .. S - 1 as [1, S]. */
@@ -45,6 +47,7 @@ static value_id with_heads(struct ox *o, const struct ox_node *n, value_id x, sx
     return ox_reshape(o, n, x, 4, dims);
 }
 
+/* is_packed_batching says nothing about the values, and `scale` is not used by ONNX Runtime. */
 static bool op_rotary(struct ox *o, const struct ox_node *n) {
     static const int perm[] = {0, 2, 1, 3};
     value_id x = ox_in(o, n, 0), at = ox_cast(o, n, ox_in(o, n, 1), DT_I64),
@@ -53,8 +56,6 @@ static bool op_rotary(struct ox *o, const struct ox_node *n) {
     struct value t = *ox_type(o, x), table = *ox_type(o, cosine);
     int64_t number = ox_attr_i(n, "num_heads", 0);
     if (t.rank != 3 && t.rank != 4) return ox_fail(o, n, "its input must have 3 or 4 dims");
-    if (ox_attr_i(n, "is_packed_batching", 0) != 0 || ox_attr_f(n, "scale", 1) != 1)
-        return ox_fail(o, n, "packed batches and a scale are not supported");
     if (t.rank == 3 && number < 1 && ox_attr_i(n, "rotary_embedding_dim", 0) > 0)
         return ox_fail(o, n, "num_heads is missing");
     sx size = sx_mul(pool(o), table.dims[table.rank - 1], ox_const(o, 2));
@@ -164,6 +165,7 @@ static bool op_multi_head(struct ox *o, const struct ox_node *n) {
     h.k = after(o, n, 6, h.k);
     h.v = after(o, n, 7, h.v);
     if (h.k == 0 || h.v == 0) return false;
+    if (ox_has(n, 6) && !ox_has_rank(o, n, ox_in(o, n, 6), 4, 4)) return false;
     if (ox_has(n, 6)) h.past = ox_type(o, ox_in(o, n, 6))->dims[2];
     if (!ox_out(o, n, 1, h.k) || !ox_out(o, n, 2, h.v)) return false;
     if (!ox_group_heads(o, n, &h)) return false;
@@ -232,7 +234,7 @@ static value_id extended(struct ox *o, const struct ox_node *n, const struct cac
     sx zero = ox_const(o, 0), whole[] = {t.dims[0], t.dims[1], c->T, t.dims[3]};
     value_id base;
     if (ox_sx_is(o, c->P, 0)) {
-        base = ox_expand(o, n, ox_num(o, n, t.dtype, 0), 4, whole);
+        base = ox_expand(o, n, ox_int(o, n, t.dtype, 0), 4, whole);
     } else {
         struct attrs pad = attrs_default(OP_PAD);
         value_id old = ox_in(o, n, past);
@@ -271,6 +273,53 @@ static bool grouped_operands(struct ox *o, const struct ox_node *n, int64_t H, i
     return true;
 }
 
+/* A cache of integers has scales: one in all, or one for each element of a row of all heads. */
+struct cache_kind {
+    value_id scale; /* of four dims; 0: the cache holds floats */
+    value_id zero;  /* bytes of two elements each: 8 of them, 0: none */
+};
+
+static bool read_kind(struct ox *o, const struct ox_node *n, const char *attr, int scale, int64_t G,
+                      sx D, struct cache_kind *kind) {
+    sx one = ox_const(o, 1), each[] = {one, ox_const(o, G), one, D}, all[] = {one, one, one, one};
+    int64_t bits = ox_attr_i(n, "kv_cache_bit_width", 8);
+    *kind = (struct cache_kind){0};
+    if (ox_attr_is(n, attr, "NONE", "NONE")) return true;
+    bool tensor = ox_attr_is(n, attr, "PER_TENSOR", "NONE");
+    if (!tensor && !ox_attr_is(n, attr, "PER_CHANNEL", "NONE"))
+        return ox_fail(o, n, "this %s is not supported", attr);
+    if (bits != 8 && bits != 4) return ox_fail(o, n, "kv_cache_bit_width is %lld", (long long)bits);
+    if (!ox_has(n, scale)) return ox_fail(o, n, "a scale of the cache is missing");
+    kind->scale = ox_reshape(o, n, ox_in(o, n, scale), 4, tensor ? all : each);
+    if (kind->scale == 0 || bits == 8) return kind->scale != 0;
+    kind->zero = ox_expand(o, n, ox_int(o, n, DT_U4, 8), 4, tensor ? all : each);
+    return kind->zero != 0;
+}
+
+/* Rows as the cache has them, and back in dtype d. */
+static value_id to_cache(struct ox *o, const struct ox_node *n, const struct cache_kind *kind,
+                         value_id x) {
+    if (x == 0 || kind->scale == 0) return x;
+    struct attrs a = attrs_default(OP_QUANTIZE);
+    const value_id in[] = {ox_cast(o, n, x, DT_F32), kind->scale, kind->zero};
+    a.has_axis = true;
+    a.axis = 3;
+    a.dtype = kind->zero != 0 ? DT_U4 : DT_I8;
+    value_id q = ox_apply(o, n, OP_QUANTIZE, kind->zero != 0 ? 3 : 2, in, &a);
+    return kind->zero != 0 ? ox_bitcast(o, n, q, DT_U8) : q;
+}
+
+static value_id from_cache(struct ox *o, const struct ox_node *n, const struct cache_kind *kind,
+                           enum dtype d, value_id x) {
+    if (x == 0 || kind->scale == 0) return x;
+    struct attrs a = attrs_default(OP_DEQUANTIZE);
+    const value_id in[] = {kind->zero != 0 ? ox_bitcast(o, n, x, DT_U4) : x, kind->scale,
+                           kind->zero};
+    a.has_axis = true;
+    a.axis = 3;
+    return ox_cast(o, n, ox_apply(o, n, OP_DEQUANTIZE, kind->zero != 0 ? 3 : 2, in, &a), d);
+}
+
 static bool grouped_heads(struct ox *o, const struct ox_node *n, int64_t H, int64_t G,
                           struct cached *c, struct ox_heads *h) {
     static const int perm[] = {0, 2, 1, 3};
@@ -284,11 +333,19 @@ static bool grouped_heads(struct ox *o, const struct ox_node *n, int64_t H, int6
     }
     for (int i = 0; i < 3; i++)
         v[i] = ox_permute(o, n, v[i], COUNT_OF(perm), perm);
-    h->q = v[0];
-    h->k = extended(o, n, c, 3, v[1]);
-    h->v = extended(o, n, c, 4, v[2]);
-    if (h->q == 0 || h->k == 0 || h->v == 0) return false;
-    return ox_out(o, n, 1, h->k) && ox_out(o, n, 2, h->v) && ox_group_heads(o, n, h);
+    if (v[0] == 0 || v[1] == 0 || v[2] == 0) return false;
+    struct cache_kind kind[2];
+    if (!read_kind(o, n, "k_quant_type", 12, G, ox_type(o, v[1])->dims[3], &kind[0]) ||
+        !read_kind(o, n, "v_quant_type", 13, G, ox_type(o, v[2])->dims[3], &kind[1]))
+        return false;
+    enum dtype d = ox_type(o, v[0])->dtype;
+    for (int i = 0; i < 2; i++) {
+        v[1 + i] = extended(o, n, c, 3 + i, to_cache(o, n, &kind[i], v[1 + i]));
+        if (v[1 + i] == 0 || !ox_out(o, n, 1 + i, v[1 + i])) return false;
+        v[1 + i] = from_cache(o, n, &kind[i], d, v[1 + i]);
+    }
+    h->q = v[0], h->k = v[1], h->v = v[2];
+    return h->k != 0 && h->v != 0 && ox_group_heads(o, n, h);
 }
 
 /* head_sink [H], or 0 for all heads with smooth_softmax. */
@@ -307,18 +364,32 @@ static bool op_group_query(struct ox *o, const struct ox_node *n) {
     int64_t H = ox_attr_i(n, "num_heads", 0), G = ox_attr_i(n, "kv_num_heads", 0);
     if (H < 1 || G < 1 || H > 1 << 20 || H % G != 0)
         return ox_fail(o, n, "num_heads is %lld, kv_num_heads %lld", (long long)H, (long long)G);
-    if (!ox_attr_is(n, "k_quant_type", "NONE", "NONE") ||
-        !ox_attr_is(n, "v_quant_type", "NONE", "NONE"))
-        return ox_fail(o, n, "a quantized cache is not supported");
+    if (ox_has(n, 14) || ox_has(n, 15) || ox_has(n, 16) ||
+        ox_attr_i(n, "sliding_window_cache", 0) != 0)
+        return ox_fail(o, n,
+                       "norms of heads, lengths of queries and a cache that slides are not "
+                       "supported");
     if (!grouped_heads(o, n, H, G, &c, &h)) return false;
     sx one = ox_const(o, 1), dims[] = {c.B, one, one, c.S, one};
-    a.see = seen_by(o, n, h.L, ox_reshape(o, n, c.at, 5, dims), c.window);
+    sx last = sx_sub(pool(o), c.S, one);
+    value_id at = c.at;
+    if (ox_attr_i(n, "causal", 1) == 0) /* what is valid, whatever its order */
+        at = ox_expand(o, n, ox_bin(o, n, OP_ADD, c.before, ox_sx_value(o, n, DT_I64, last)), 2,
+                       (const sx[]){c.B, c.S});
+    a.see = seen_by(o, n, h.L, ox_reshape(o, n, at, 5, dims), c.window);
     a.bias = ox_has(n, 10) ? ox_mask_heads(o, n, &h, ox_in(o, n, 10)) : 0;
     a.sink = sink_of(o, n, &h);
     a.root = ox_root_scale(o, n, h.q);
     a.soft = h.dtype == DT_F64 ? DT_F64 : DT_F32;
     if (a.see == 0 || a.root == 0 || (ox_has(n, 10) && a.bias == 0)) return false;
-    return ox_give_heads(o, n, &h, ox_attend(o, n, &h, &a));
+    value_id y = ox_attend(o, n, &h, &a);
+    int64_t kind = ox_attr_i(n, "qk_output", 0);
+    if (ox_wants(n, 3) && (kind < 1 || kind > 2))
+        return ox_fail(o, n, "qk_output is %lld", (long long)kind);
+    if (y != 0 && ox_wants(n, 3) &&
+        !ox_out(o, n, 3, ox_join_heads(o, n, &h, a.steps[kind == 1 ? 2 : 3])))
+        return false;
+    return ox_give_heads(o, n, &h, y);
 }
 
 const struct ox_op ox_contrib_attention[] = {

@@ -253,6 +253,7 @@ static bool op_layer_norm(struct ox *o, const struct ox_node *n) {
     return ox_out(o, n, 0, y) && ox_out(o, n, 1, mean) && ox_out(o, n, 2, inv);
 }
 
+/* Also SimplifiedLayerNormalization, which has 1 / the root as its second result. */
 static bool op_rms_norm(struct ox *o, const struct ox_node *n) {
     value_id x = ox_in(o, n, 0), scale = ox_in(o, n, 1);
     int axes[MAX_RANK], count;
@@ -260,7 +261,7 @@ static bool op_rms_norm(struct ox *o, const struct ox_node *n) {
     enum dtype d = ox_type(o, x)->dtype, s = stash(n, d);
     double eps = ox_attr_f(n, "epsilon", (double)1e-5f);
     if (count == 1 && s == DT_F32 && ox_type(o, scale)->rank == 1 &&
-        ox_type(o, scale)->dtype == d) {
+        ox_type(o, scale)->dtype == d && !ox_wants(n, 1)) {
         struct attrs a = attrs_default(OP_RMS_NORM);
         const value_id in[] = {x, scale};
         a.param[0] = eps;
@@ -270,7 +271,7 @@ static bool op_rms_norm(struct ox *o, const struct ox_node *n) {
     value_id ms = ox_reduce(o, n, OP_MEAN, ox_bin(o, n, OP_MUL, w, w), count, axes, true);
     value_id inv = ox_un(o, n, OP_RSQRT, ox_bin(o, n, OP_ADD, ms, ox_num(o, n, s, eps)));
     value_id y = ox_cast(o, n, ox_bin(o, n, OP_MUL, w, inv), ox_type(o, scale)->dtype);
-    return ox_out(o, n, 0, ox_bin(o, n, OP_MUL, y, scale));
+    return ox_out(o, n, 0, ox_bin(o, n, OP_MUL, y, scale)) && ox_out(o, n, 1, inv);
 }
 
 /* (x - mean) / sqrt(var + eps) over the spatial dims, then scale and bias a channel. */
@@ -343,6 +344,7 @@ const struct ox_op ox_reduce_ops[] = {
     {"", "LogSoftmax", 1, op_log_softmax},
     {"", "LayerNormalization", 17, op_layer_norm},
     {"", "RMSNormalization", 23, op_rms_norm},
+    {"", "SimplifiedLayerNormalization", 1, op_rms_norm}, /* where ONNX Runtime writes it */
     {"", "GroupNormalization", 18, op_group_norm},
     {"", "MeanVarianceNormalization", 9, op_mvn},
     {0},
