@@ -144,6 +144,7 @@ enum proem_status bench_cuda(struct session *s, struct bound_run *r, struct benc
 /* Print `FILE:LINE:COL: error: TEXT` or `proem: TEXT`; returns the exit status. */
 int print_error(const char *file, const struct err *e);
 /* One JSON object and a newline on stdout; frees it. */
+enum proem_status stdout_failed(struct err *e); /* by errno */
 enum proem_status print_json(json_t *root, struct err *e);
 json_t *json_real_or_null(double v); /* null if it is not finite */
 /* The parameter's name of the consumer's operand, its position if it has none. */

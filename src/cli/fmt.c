@@ -15,7 +15,7 @@ enum proem_status cmd_fmt(struct session *s, struct err *e) {
     }
     enum proem_status status = text.failed ? err_nomem(e) : PROEM_OK;
     if (status == PROEM_OK && fwrite(str_text(&text), 1, text.n, stdout) != text.n)
-        status = err_set(e, PROEM_IO, "standard output: cannot be written");
+        status = stdout_failed(e);
     str_free(&text);
     return status;
 }

@@ -3,6 +3,7 @@
  */
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <string.h>
 
 static enum proem_status dispatch(struct session *s, struct err *e) {
@@ -51,8 +52,8 @@ int main(int argc, char **argv) {
         status = run_command(&o, &e);
         file = o.file;
     }
-    if (status == PROEM_OK && (fflush(stdout) != 0 || ferror(stdout)))
-        status = err_set(&e, PROEM_IO, "standard output: cannot be written");
+    errno = 0;
+    if (status == PROEM_OK && (fflush(stdout) != 0 || ferror(stdout))) status = stdout_failed(&e);
     int code = status_exit(status);
     /* A check that failed has been reported with the results. */
     if (status != PROEM_OK && e.status != PROEM_OK) code = print_error(file, &e);

@@ -26,11 +26,15 @@ int print_error(const char *file, const struct err *e) {
     return status_exit(e->status);
 }
 
+enum proem_status stdout_failed(struct err *e) {
+    return err_set(e, file_status(errno), "standard output: cannot be written");
+}
+
 enum proem_status print_json(json_t *root, struct err *e) {
     if (root == NULL) return err_nomem(e);
     bool ok = json_dumpf(root, stdout, JSON_ENSURE_ASCII) == 0 && putchar('\n') != EOF;
     json_decref(root);
-    return ok ? PROEM_OK : err_set(e, PROEM_IO, "standard output: cannot be written");
+    return ok ? PROEM_OK : stdout_failed(e);
 }
 
 json_t *json_real_or_null(double v) {
@@ -72,15 +76,18 @@ enum proem_status write_text(const char *path, const char *text, size_t n, struc
     if (f == NULL) return err_set(e, PROEM_IO, "%s: %s", path, strerror(errno));
     bool ok = fwrite(text, 1, n, f) == n;
     int code = errno;
-    ok = fclose(f) == 0 && ok;
-    return ok ? PROEM_OK : err_set(e, PROEM_IO, "%s: %s", path, strerror(code));
+    if (fclose(f) != 0 && ok) {
+        ok = false;
+        code = errno;
+    }
+    return ok ? PROEM_OK : err_set(e, file_status(code), "%s: %s", path, strerror(code));
 }
 
 static enum proem_status make_one(const char *path, struct err *e) {
     struct stat st;
     if (mkdir(path, 0777) == 0) return PROEM_OK;
     if (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return PROEM_OK;
-    return err_set(e, PROEM_IO, "%s: %s", path,
+    return err_set(e, file_status(errno), "%s: %s", path,
                    errno == EEXIST ? "there is a file of that name" : strerror(errno));
 }
 

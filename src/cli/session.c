@@ -298,9 +298,11 @@ enum proem_status session_run_pass(struct session *s, struct err *e) {
     for (int i = 0; i < pass_parts(s->p, pass); i++) {
         struct str text;
         part_text(s->p, pass, i, &text);
-        bool ok = !text.failed && fwrite(str_text(&text), 1, text.n, stdout) == text.n;
+        enum proem_status status = text.failed ? err_nomem(e) : PROEM_OK;
+        if (status == PROEM_OK && fwrite(str_text(&text), 1, text.n, stdout) != text.n)
+            status = stdout_failed(e);
         str_free(&text);
-        if (!ok) return err_set(e, PROEM_IO, "standard output: cannot be written");
+        TRY(status);
     }
     return PROEM_OK;
 }

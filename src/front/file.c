@@ -15,11 +15,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum proem_status file_status(int code) {
+    return code == ENOSPC || code == EDQUOT ? PROEM_NOMEM : PROEM_IO;
+}
+
 static enum proem_status io_error(struct err *e, const char *name, const char *verb) {
     char text[128];
     int code = errno;
     if (strerror_r(code, text, sizeof text) != 0) text[0] = '\0';
-    return err_set(e, PROEM_IO, "%s: cannot %s: %s", name, verb, text);
+    return err_set(e, file_status(code), "%s: cannot %s: %s", name, verb, text);
 }
 
 enum proem_status file_open(struct arena *a, const char *path, struct file *out, struct err *e) {

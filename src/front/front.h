@@ -84,6 +84,8 @@ enum proem_status file_read(const struct file *f, uint64_t offset, void *dst, si
  * it cannot be mapped (memory, or what the system says). */
 void *file_map(const struct file *f, uint64_t offset, size_t n, void **map, size_t *map_bytes);
 void file_unmap(void *map, size_t map_bytes);
+/* For the errno of a call that failed: a disk without room is what the machine lacks. */
+enum proem_status file_status(int code);
 /* Writing: file_create gives a descriptor or -1; file_append writes all bytes; file_finish closes.
  */
 int file_create(const char *path, struct err *e);

@@ -89,7 +89,22 @@ $ proem run id.proem --in x=zeros --out out0=dir.npy
 ? 2
 $ ln -s /dev/full full.npy; proem run id.proem --in x=zeros --out out0=full.npy
 2> proem: full.npy: cannot write: No space left on device
+? 4
+$ proem explain id.proem > /dev/full
+2> proem: standard output: cannot be written
+? 4
+$ proem explain id.proem --json > /dev/full
+2> proem: standard output: cannot be written
+? 4
+$ proem fmt id.proem > /dev/full
+2> proem: standard output: cannot be written
+? 4
+$ proem fmt id.proem >&-
+2> proem: standard output: cannot be written
 ? 2
+$ mkdir -p room; ln -s /dev/full room/00-parse.proem; proem explain id.proem --dump-dir room > /dev/null
+2> proem: room/00-parse.proem: No space left on device
+? 4
 # What a file says is quoted on one line, without control characters.
 $ printf '\223NUMPY\1\0\46\0{\47a\33[31m\177\47: \47<f4\47, \47shape\47: (1,)     }\n' > keys.npy; proem run id.proem --in x=keys.npy
 2> proem: keys.npy: bad .npy header: key 'a?[31m?' is unknown; expected descr, fortran_order and shape, once each
