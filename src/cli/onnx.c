@@ -68,7 +68,7 @@ static enum proem_status import_text(struct session *s, struct arena *work, cons
                                      struct onnx_model **m, struct graph **g, struct str *text,
                                      struct err *e) {
     struct onnx_options options = {given, s, source};
-    TRY(onnx_model_open(work, s->o->file, m, e));
+    TRY(onnx_model_open_lean(work, s->o->file, m, e));
     TRY(onnx_import(work, *m, &options, g, e));
     graph_print(*g, false, text);
     return text->failed ? err_nomem(e) : PROEM_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Bytes in and out: regular files by descriptor, or a block of memory. Reads are by offset and
  * complete. What describes a file's contents is read, so that a file that another process cuts short
- * is an error; only the data of large tensors is mapped, where that would be a signal.
+ * is an error; only large tensors and large ONNX models are mapped, where that would be a signal.
  */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "front/front.h"

@@ -111,6 +111,93 @@ static void test_mapped(void **state) {
     arena_free(&arena);
 }
 
+/* What stands before the raw_data of the last of a model's initializers: `first` floats that are
+ * small enough to be copied, and so many in a tensor that stays in the file. */
+static struct bytes inline_head(int64_t first, int64_t count) {
+    struct wire t[2] = {{.n = 0}, {.n = 0}}, g = {.n = 0}, m = {.n = 0}, opset = {.n = 0};
+    const int64_t n[] = {first, count};
+    float values[16] = {1, 2, 3, 4};
+    for (int i = 0; i < 2; i++) {
+        wire_int(&t[i], 1, n[i]);
+        wire_int(&t[i], 2, F_FLOAT);
+        wire_text(&t[i], 8, i == 0 ? "a" : "b");
+    }
+    wire_bytes(&t[0], 9, values, (size_t)first * 4);
+    wire_varint(&t[1], 9 << 3 | 2);
+    wire_varint(&t[1], (uint64_t)count * 4);
+    wire_put(&g, 5, &t[0]);
+    wire_varint(&g, 5 << 3 | 2);
+    wire_varint(&g, t[1].n + (uint64_t)count * 4);
+    wire_text(&opset, 1, "");
+    wire_int(&opset, 2, 21);
+    wire_int(&m, 1, 8);
+    wire_put(&m, 8, &opset);
+    wire_varint(&m, 7 << 3 | 2);
+    wire_varint(&m, g.n + t[1].n + (uint64_t)count * 4);
+    struct bytes b = {.n = 0};
+    put(&b, m.at, m.n);
+    put(&b, g.at, g.n);
+    put(&b, t[1].at, t[1].n);
+    return b;
+}
+
+/* Large tensors of a model's own file stay there until they are read. */
+static void test_inline(void **state) {
+    (void)state;
+    char path[512];
+    for (int64_t first = 1; first < 9; first++) {
+        struct bytes b = inline_head(first, FLOATS);
+        struct arena arena;
+        struct archive *ar;
+        struct array a;
+        struct err e = {0};
+        write_sparse(path_of(path, "inline.onnx"), &b, (long)b.n + 4L * FLOATS, 64);
+        long before = resident_kb();
+        arena_init(&arena, &allocator_default);
+        if (archive_open(&arena, path, &ar, &e) != PROEM_OK) fail_msg("%s", e.text);
+        assert_true(resident_kb() - before < GROWTH_KB);
+        assert_int_equal(archive_read(ar, 0, &allocator_default, &a, &e), PROEM_OK);
+        assert_int_equal(a.count, first);
+        assert_true(elem_load(DT_F32, a.data, 0).f == 1.0);
+        array_free(&a);
+        if (first == 1 || b.n % 4 == 0) { /* it is copied where it cannot be mapped */
+            assert_int_equal(archive_read(ar, 1, &allocator_default, &a, &e), PROEM_OK);
+            assert_int_equal(a.count, FLOATS);
+            assert_true(elem_load(DT_F32, a.data, FLOATS - 1).f == 2.0);
+            array_free(&a);
+        }
+        archive_close(ar);
+        arena_free(&arena);
+    }
+}
+
+/* The same of every length around the bounds, beside what is read without that. */
+static void test_lean(void **state) {
+    (void)state;
+    static const int64_t counts[] = {16383, 16384, 16385, 65530, 70000};
+    char path[512];
+    for (size_t i = 0; i < COUNT_OF(counts); i++) {
+        struct bytes b = inline_head(4, counts[i]);
+        struct arena arena;
+        struct onnx_model *m[2];
+        struct err e = {0};
+        write_sparse(path_of(path, "lean.onnx"), &b, (long)b.n + 4 * (long)counts[i], 64);
+        arena_init(&arena, &allocator_default);
+        assert_int_equal(onnx_model_open(&arena, path, &m[0], &e), PROEM_OK);
+        assert_int_equal(onnx_model_open_lean(&arena, path, &m[1], &e), PROEM_OK);
+        for (size_t k = 0; k < 2; k++) {
+            struct array a, c;
+            assert_int_equal(onnx_model_tensor(m[0], k, &allocator_default, &a, &e), PROEM_OK);
+            assert_int_equal(onnx_model_tensor(m[1], k, &allocator_default, &c, &e), PROEM_OK);
+            assert_int_equal(a.bytes, c.bytes);
+            assert_memory_equal(a.data, c.data, a.bytes);
+            array_free(&a);
+            array_free(&c);
+        }
+        arena_free(&arena);
+    }
+}
+
 static void make_folder(const char *name) {
     char path[512];
     assert_int_equal(mkdir(path_of(path, name), 0777), 0);
@@ -181,10 +268,8 @@ static void test_bounds(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mapped),
-        cmocka_unit_test(test_links),
-        cmocka_unit_test(test_store),
-        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_mapped), cmocka_unit_test(test_inline), cmocka_unit_test(test_lean),
+        cmocka_unit_test(test_links),  cmocka_unit_test(test_store),  cmocka_unit_test(test_bounds),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -6,7 +6,7 @@
 
 enum proem_status onnx_index(struct archive *ar, struct err *e) {
     struct onnx_model *m = NULL;
-    TRY(onnx_model_open(ar->arena, ar->name, &m, e));
+    TRY(onnx_model_open_lean(ar->arena, ar->name, &m, e));
     ar->onnx = m;
     ar->n = m->tensors.n;
     ar->entries = ARENA_NEW(ar->arena, struct archive_entry, ar->n > 0 ? ar->n : 1);

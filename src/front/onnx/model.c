@@ -209,6 +209,12 @@ static enum proem_status read_file(struct arena *a, const char *path, void **byt
     return s;
 }
 
+static enum proem_status set_folder(struct onnx_model *m, const char *path, struct err *e) {
+    const char *slash = strrchr(path, '/');
+    m->folder = slash == NULL ? "." : arena_strndup(m->arena, path, (size_t)(slash - path) + 1);
+    return m->folder != NULL ? PROEM_OK : err_nomem(e);
+}
+
 enum proem_status onnx_model_open(struct arena *a, const char *path, struct onnx_model **out,
                                   struct err *e) {
     struct arena file;
@@ -219,9 +225,37 @@ enum proem_status onnx_model_open(struct arena *a, const char *path, struct onnx
     if (s == PROEM_OK) s = onnx_model_read(a, path, bytes, n, out, e);
     arena_free(&file);
     TRY(s);
-    const char *slash = strrchr(path, '/');
-    (*out)->folder = slash == NULL ? "." : arena_strndup(a, path, (size_t)(slash - path) + 1);
-    return (*out)->folder != NULL ? PROEM_OK : err_nomem(e);
+    return set_folder(*out, path, e);
+}
+
+static enum proem_status read_lean(struct arena *a, const char *path, const uint8_t *bytes,
+                                   size_t n, struct onnx_model **out, struct err *e) {
+    struct str left;
+    TRY(onnx_wire_check(path, &onnx__model_proto__descriptor, bytes, n, MAX_DEPTH, e));
+    str_init(&left, a->alloc);
+    enum proem_status s = onnx_lean(bytes, n, &left) ? PROEM_OK : err_nomem(e);
+    if (s == PROEM_OK) s = onnx_model_read(a, path, str_text(&left), left.n, out, e);
+    str_free(&left);
+    return s;
+}
+
+enum proem_status onnx_model_open_lean(struct arena *a, const char *path, struct onnx_model **out,
+                                       struct err *e) {
+    enum { SMALL = 1 << 18 };
+    struct file f;
+    void *map = NULL;
+    size_t map_bytes = 0;
+    TRY(file_open(a, path, &f, e));
+    bool fits = f.size > SMALL && f.size <= INT32_MAX;
+    uint8_t *bytes = fits ? file_map(&f, 0, (size_t)f.size, &map, &map_bytes) : NULL;
+    uint64_t n = f.size;
+    file_close(&f);
+    if (bytes == NULL) return onnx_model_open(a, path, out, e);
+    enum proem_status s = read_lean(a, path, bytes, (size_t)n, out, e);
+    file_unmap(map, map_bytes);
+    TRY(s);
+    (*out)->lean = true;
+    return set_folder(*out, path, e);
 }
 
 enum proem_status onnx_tensor_file(struct arena *a, const char *path, const struct allocator *alloc,

@@ -18,6 +18,12 @@ enum proem_status onnx_model_open(struct arena *a, const char *path, struct onnx
     return refuse(path, e);
 }
 
+enum proem_status onnx_model_open_lean(struct arena *a, const char *path, struct onnx_model **out,
+                                       struct err *e) {
+    (void)a, (void)out;
+    return refuse(path, e);
+}
+
 enum proem_status onnx_model_read(struct arena *a, const char *name, const void *bytes, size_t n,
                                   struct onnx_model **out, struct err *e) {
     (void)a, (void)bytes, (void)n, (void)out;

@@ -22,6 +22,9 @@ struct onnx_options {
 /* The bytes are not kept. Names of a model: its path. */
 enum proem_status onnx_model_open(struct arena *a, const char *path, struct onnx_model **out,
                                   struct err *e);
+/* The same for who only reads it: large tensors are left in the file, and read from there. */
+enum proem_status onnx_model_open_lean(struct arena *a, const char *path, struct onnx_model **out,
+                                       struct err *e);
 enum proem_status onnx_model_read(struct arena *a, const char *name, const void *bytes, size_t n,
                                   struct onnx_model **out, struct err *e);
 

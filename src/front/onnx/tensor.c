@@ -124,15 +124,17 @@ static enum proem_status read_external(const struct onnx_model *m, const Onnx__T
     struct file f;
     array_type_size(type, &count, &bytes);
     const char *location = external(t, "location");
-    if (location == NULL || !is_confined(location) || m->folder == NULL)
+    bool own = m->lean && location != NULL && location[0] == '\0';
+    if (location == NULL || (!own && !is_confined(location)) || m->folder == NULL)
         return not_inside(m, what, location, e);
     TRY(external_place(m, t, what, bytes, &offset, e));
-    const char *path = arena_printf(m->arena, "%s%s%s", m->folder,
-                                    m->folder[strlen(m->folder) - 1] == '/' ? "" : "/", location);
+    const char *slash = m->folder[strlen(m->folder) - 1] == '/' ? "" : "/";
+    const char *path = own ? m->name : arena_printf(m->arena, "%s%s%s", m->folder, slash, location);
     if (path == NULL) return err_nomem(e);
     TRY(file_open(m->arena, path, &f, e));
     enum proem_status s = PROEM_OK;
-    if (!file_lies_below(&f, path, m->folder, false) && !file_lies_below(&f, path, m->name, true))
+    if (!own && !file_lies_below(&f, path, m->folder, false) &&
+        !file_lies_below(&f, path, m->name, true))
         s = not_inside(m, what, location, e);
     else if (offset > f.size || bytes > f.size - offset)
         s = err_set(e, PROEM_INVALID, "%s: tensor '%s': %s ends before its bytes %llu to %llu",
