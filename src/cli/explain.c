@@ -356,5 +356,6 @@ enum proem_status cmd_explain(struct session *s, struct err *e) {
         TRY(explain_gpu(s, e));
     else
         TRY(program_run(s->p, PASS_LOWER, last, e));
+    if (s->o->onnx != NULL) TRY(session_export(s, e));
     return s->o->json ? explain_json(s, e) : explain_text(s, e);
 }

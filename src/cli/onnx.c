@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * ONNX models in the place of graph text: a model is imported and printed as text, whose parameters
  * name the model's file as their source; from there all is as for text. `proem convert` writes that
- * text, and the weights into a .safetensors beside it.
+ * text, and the weights into a .safetensors beside it. `proem explain --onnx` writes the model again,
+ * with each kernel as a function.
  *
  * Where a model computes shapes from the values of an input, these are looked at while it is
  * imported: of inputs that --in gives from a file.
@@ -10,6 +11,7 @@
 
 #include "cli/cli.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_VALUES = 4096 }; /* a tensor that shapes are computed from is small */
@@ -81,6 +83,88 @@ enum proem_status session_import(struct session *s, struct err *e) {
     arena_init(&work, &allocator_default);
     enum proem_status status = import_text(s, &work, base_name(s->o->file), &m, &g, &s->text, e);
     arena_free(&work);
+    return status;
+}
+
+/* ---- explain --onnx -------------------------------------------------------------------------- */
+
+/* The source's value that a lowered one is; 0: it is inside of one. */
+static const char *name_of_stored(const struct session *s, value_id lowered) {
+    value_id v = s->p->low.source_of[lowered];
+    return v != 0 ? graph_value(s->p->graph, v)->name : NULL;
+}
+
+static enum proem_status describe_kernel(struct session *s, const struct kernel *k,
+                                         struct onnx_kernel *out, struct err *e) {
+    const char **names = ARENA_NEW(&s->arena, const char *, k->stores.n + 1);
+    if (names == NULL) return err_nomem(e);
+    *out = (struct onnx_kernel){.name = k->name, .out = names};
+    for (size_t i = 0; i < k->stores.n; i++) {
+        const char *name = name_of_stored(s, k->stores.at[i].value);
+        if (name != NULL) names[out->n_out++] = name;
+    }
+    bool product = k->kind == KERNEL_MATMUL && k->tile.order != NULL;
+    out->doc =
+        arena_printf(&s->arena, "kernel %d of the plan, %s%s%s", k->id, kernel_kind_name(k->kind),
+                     product ? "; order of k: " : "", product ? k->tile.order : "");
+    return out->doc != NULL ? PROEM_OK : err_nomem(e);
+}
+
+static int name_order(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+struct name_list {
+    size_t n;
+    const char **at; /* sorted */
+};
+
+static bool is_listed(void *user, const char *name) {
+    const struct name_list *l = user;
+    return l->n > 0 && bsearch(&name, l->at, l->n, sizeof *l->at, name_order) != NULL;
+}
+
+/* What the graph computes: no parameters, no numbers. */
+static bool computed_names(struct session *s, struct name_list *out) {
+    const struct graph *g = s->p->graph;
+    out->n = 0;
+    out->at = ARENA_NEW(&s->arena, const char *, g->values.n + 1);
+    for (value_id v = 1; out->at != NULL && v < g->values.n; v++) {
+        enum op op = graph_def(g, v)->op;
+        if (op != OP_PARAM && op != OP_CONST && graph_value(g, v)->name != NULL)
+            out->at[out->n++] = graph_value(g, v)->name;
+    }
+    if (out->at != NULL && out->n > 1) qsort(out->at, out->n, sizeof *out->at, name_order);
+    return out->at != NULL;
+}
+
+static bool same_folder(const char *a, const char *b) {
+    size_t na = (size_t)(base_name(a) - a), nb = (size_t)(base_name(b) - b);
+    return na == nb && memcmp(a, b, na) == 0;
+}
+
+enum proem_status session_export(struct session *s, struct err *e) {
+    const struct plan *p = &s->p->plan;
+    struct onnx_model *m;
+    struct name_list computed;
+    if (!is_onnx(s->o->file))
+        return err_set(e, PROEM_INVALID, "--onnx: %s is no ONNX model", s->o->file);
+    struct onnx_kernel *k = ARENA_NEW(&s->arena, struct onnx_kernel, p->kernels.n + 1);
+    if (k == NULL || !computed_names(s, &computed)) return err_nomem(e);
+    for (size_t i = 0; i < p->kernels.n; i++)
+        TRY(describe_kernel(s, p->kernels.at[i], &k[i], e));
+    TRY(onnx_model_open(&s->arena, s->o->file, &m, e));
+    if (onnx_has_external(m) && !same_folder(s->o->file, s->o->onnx))
+        return err_set(e, PROEM_INVALID,
+                       "--onnx: the model has external data, which are found beside it: "
+                       "expected a file in the same folder, not '%s'",
+                       s->o->onnx);
+    struct str out;
+    str_init(&out, &allocator_default);
+    enum proem_status status =
+        onnx_export(&s->arena, m, k, p->kernels.n, is_listed, &computed, &out, e);
+    if (status == PROEM_OK) status = write_text(s->o->onnx, str_text(&out), out.n, e);
+    str_free(&out);
     return status;
 }
 

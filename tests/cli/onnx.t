@@ -28,10 +28,32 @@ $ proem fmt layer.onnx
 |   return y
 | }
 
+# Written again with each kernel as a function, a model means the same; the same kernels come of it.
+$ proem explain layer.onnx --dim batch=2 --onnx kernels.onnx | head -2; grep -ac proem.kernel kernels.onnx
+| layer on cpu (native), precision boundary, batch = 2
+| 1 kernel; moves 64 bytes, a kernel an operator 96 bytes
+| 3
+$ proem explain kernels.onnx --dim batch=2 | sed -n 2p
+| 1 kernel; moves 64 bytes, a kernel an operator 96 bytes
+$ proem run layer.onnx --in x=ones --dim batch=2 --out y=y.npy && proem run kernels.onnx --in x=ones --dim batch=2 --out y=k.npy && cmp y.npy k.npy
+| y: f32[2, 2]
+| y: f32[2, 2]
+$ proem explain layer.onnx --dim batch=2 --onnx kernels/x.onnx
+2> proem: kernels/x.onnx: No such file or directory
+? 2
+$ echo 'graph g(x: f32[2]) { return x }' > g.proem && proem explain g.proem --onnx g.onnx
+2> proem: --onnx: g.proem is no ONNX model
+? 2
+
 # Tensors outside lie in the model's folder, wherever that is.
 $ mkdir data && python3 -c 'import struct; open("data/w.bin", "wb").write(struct.pack("<8f", 0, 0, 1, 2, 3, 4, 5, 6))'
 $ proem run outside.onnx --in x=ones --dim batch=1 --out y=y.npy
 | y: f32[1, 2]
+$ proem explain outside.onnx --dim batch=1 --onnx again.onnx > /dev/null && proem run again.onnx --in x=ones --dim batch=1
+| y: f32[1, 2]
+$ proem explain outside.onnx --dim batch=1 --onnx data/outside.onnx
+2> proem: --onnx: the model has external data, which are found beside it: expected a file in the same folder, not 'data/outside.onnx'
+? 2
 $ cd data && proem run ../outside.onnx --in x=ones --dim batch=1 --check | sed 's/max_err.*  ok/ok/'
 | y: f32[1, 2]  ok (2 checked, 0 unbounded)
 $ proem run escaping.onnx --dim batch=1

@@ -36,6 +36,7 @@ _proem() {
     --vs) _proem_words "unfused" ;;
     --tune) _proem_words "order" ;;
     --check) _proem_words "rows:" ;;
+    --onnx) _proem_files "onnx" ;;
     --weights) _proem_files "npz|safetensors|gguf" ;;
     --dump-dir | -o)
         compopt -o filenames 2>/dev/null
@@ -49,7 +50,7 @@ _proem() {
         all+=" --run-pass --version"
         case $command in
         run) own="$inputs --out --device --arch --check --json" ;;
-        explain) own="$inputs --device --arch --json" ;;
+        explain) own="$inputs --device --arch --json --onnx" ;;
         emit) own="$inputs --device --arch -o" ;;
         bench) own="$inputs --device --arch --vs --json" ;;
         convert) own="--in -o" ;;

@@ -4,6 +4,7 @@
  */
 #include "front/onnx/import.h"
 
+#include <math.h>
 #include <string.h>
 
 bool ox_fail(struct ox *o, const struct ox_node *n, const char *format, ...) {
@@ -85,6 +86,15 @@ const char *ox_free_name(struct ox *o, const char *want) {
     return name != NULL && ox_bind(o, &o->names, name, OX_TAKEN) ? name : NULL;
 }
 
+/* Has a number more digits than people write, as scales do that were measured? It differs from layer
+ * to layer; as a parameter it leaves their kernels equal, which are compiled once. */
+static bool is_measured(enum dtype d, const struct array *a) {
+    if (d != DT_F32) return false;
+    int exponent;
+    double digits = ldexp(frexp(scalar_of(d, a).f, &exponent), 11);
+    return isfinite(digits) && digits != floor(digits);
+}
+
 /* A tensor as an operand: a constant where all elements are equal and few, else a parameter that
  * reads the model's file. */
 static value_id tensor_value(struct ox *o, struct ox_value *v) {
@@ -100,7 +110,8 @@ static value_id tensor_value(struct ox *o, struct ox_value *v) {
     if (count <= 64 && count > 0) {
         const struct array *a = load(o, v);
         if (a == NULL) return 0;
-        if (all_same(a)) return constant_of(o, t.dtype, scalar_of(t.dtype, a), t.rank, dims);
+        if (all_same(a) && !(count == 1 && v->tensor > 0 && is_measured(t.dtype, a)))
+            return constant_of(o, t.dtype, scalar_of(t.dtype, a), t.rank, dims);
     }
     if (v->tensor == 0) {
         err_set(o->err, PROEM_UNSUPPORTED,

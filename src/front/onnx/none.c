@@ -36,6 +36,18 @@ enum proem_status onnx_import(struct arena *a, const struct onnx_model *m,
     return refuse("model", e);
 }
 
+enum proem_status onnx_export(struct arena *a, struct onnx_model *m, const struct onnx_kernel *k,
+                              size_t n, bool (*is_computed)(void *user, const char *name),
+                              void *user, struct str *out, struct err *e) {
+    (void)a, (void)m, (void)k, (void)n, (void)is_computed, (void)user, (void)out;
+    return refuse("model", e);
+}
+
+bool onnx_has_external(const struct onnx_model *m) {
+    (void)m;
+    return false;
+}
+
 enum proem_status onnx_index(struct archive *ar, struct err *e) {
     return refuse(ar->name, e);
 }

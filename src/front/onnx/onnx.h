@@ -33,6 +33,22 @@ enum proem_status onnx_model_read(struct arena *a, const char *name, const void 
 enum proem_status onnx_import(struct arena *a, const struct onnx_model *m,
                               const struct onnx_options *o, struct graph **out, struct err *e);
 
+/* A kernel of a plan for the model, in the order in which they run: the values that it stores, by
+ * their names in the model; others are passed over. */
+struct onnx_kernel {
+    const char *name, *doc;
+    size_t n_out;
+    const char *const *out;
+};
+
+/* The model's file with each kernel as a function that it calls (export.c). is_computed: is there a
+ * value of that name in the graph that was planned? The model is not to be used after that. */
+enum proem_status onnx_export(struct arena *a, struct onnx_model *m, const struct onnx_kernel *k,
+                              size_t n, bool (*is_computed)(void *user, const char *name),
+                              void *user, struct str *out, struct err *e);
+/* Are some of its tensors in other files? */
+bool onnx_has_external(const struct onnx_model *m);
+
 /* A model as an archive of its tensors (front/archive.c). */
 enum proem_status onnx_index(struct archive *ar, struct err *e);
 enum proem_status onnx_read(struct archive *ar, const struct archive_entry *entry,
