@@ -341,6 +341,26 @@ static void test_few_passes_over(void **state) {
     drop(&m);
 }
 
+/* One that computes element by element takes fewer elements a thread. */
+static void test_pointwise_passes_over(void **state) {
+    (void)state;
+    struct setup s = {.text = "graph g(x: i8[M, 64]) { return x + x }\n", .m = 16};
+    struct made m;
+    make(&m, &s);
+    assert_string_equal(generated(&m)->tile, "8 elements a thread");
+    drop(&m);
+    nvrtc->spills = 1;
+    make(&m, &s);
+    const struct gen_cuda *c = generated(&m);
+    assert_int_equal(m.p->plan.kernels.at[0]->tile.cuda.passed, -1);
+    assert_string_equal(c->tile, "8 elements a thread"); /* the first after all */
+    static const char *const tiles[] = {"tile 8", "tile 4", "tile 2", "tile 1"};
+    assert_true(m.p->fallbacks.n >= COUNT_OF(tiles));
+    for (size_t i = 0; i < COUNT_OF(tiles); i++)
+        assert_non_null(strstr(m.p->fallbacks.at[i].why, tiles[i]));
+    drop(&m);
+}
+
 /* ---- what is not measured -------------------------------------------------------------------- */
 
 static void check_note(const struct setup *s, const char *note) {
@@ -458,6 +478,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_order, reset, nothing_left),
         cmocka_unit_test_setup_teardown(test_slow_code, reset, nothing_left),
         cmocka_unit_test_setup_teardown(test_few_passes_over, reset, nothing_left),
+        cmocka_unit_test_setup_teardown(test_pointwise_passes_over, reset, nothing_left),
         cmocka_unit_test_setup_teardown(test_notes, reset, nothing_left),
         cmocka_unit_test_setup_teardown(test_failures, reset, nothing_left),
     };

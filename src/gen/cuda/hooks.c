@@ -131,7 +131,8 @@ static void narrowest_visit(void *user, fn_id f) {
         w->bits = dtype_bits(n->dtype);
 }
 
-/* Elements of a thread: accesses of 16 bytes for the narrowest dtype, of registers not too many. */
+/* Elements of a thread: accesses of 16 bytes for the narrowest dtype, of registers not too many; half
+ * as many each time that what they compile to is passed over. */
 int cuda_pointwise_lanes(struct emit *e) {
     struct narrowest w = {e, 64};
     for (size_t i = 0; i < e->k->stores.n; i++) {
@@ -140,7 +141,10 @@ int cuda_pointwise_lanes(struct emit *e) {
         int bits = dtype_bits(graph_value(e->g, st->value)->dtype);
         if (bits < w.bits) w.bits = bits;
     }
-    return w.bits >= 64 ? 2 : w.bits >= 32 ? 4 : 8;
+    int lanes = w.bits >= 64 ? 2 : w.bits >= 32 ? 4 : 8;
+    for (int i = e->k->tile.cuda.passed; i > 0 && lanes > 1; i--)
+        lanes /= 2;
+    return lanes;
 }
 
 /* The lowest of each thread's failures; the report keeps the lowest of all. */

@@ -147,9 +147,15 @@ static void add_matmul(struct list *l, struct gen_cuda *out) {
     add(l, "main", t->threads, sx_mul(e->sp, extent(e, k->Z), blocks));
 }
 
-static void add_pointwise(struct list *l) {
+static void add_pointwise(struct list *l, struct gen_cuda *out) {
     struct emit *e = l->e;
-    sx vectors = tasks(e, extent(e, e->k->N), cuda_pointwise_lanes(e));
+    int lanes = cuda_pointwise_lanes(e);
+    sx vectors = tasks(e, extent(e, e->k->N), lanes);
+    int passed = e->k->tile.cuda.passed;
+    out->choices = passed > 0 ? passed + 1 : 1;
+    for (int i = lanes; i > 1; i /= 2)
+        out->choices++;
+    out->tile = arena_printf(e->arena, "%d elements a thread", lanes);
     add(l, "main", 256, tasks(e, sx_mul(e->sp, extent(e, e->k->Z), vectors), 256));
 }
 
@@ -189,7 +195,7 @@ enum proem_status cuda_launches(struct emit *e, struct gen_cuda *out, struct err
     add_checks(&l);
     switch (e->k->kind) {
     case KERNEL_MATMUL: add_matmul(&l, out); break;
-    case KERNEL_POINTWISE: add_pointwise(&l); break;
+    case KERNEL_POINTWISE: add_pointwise(&l, out); break;
     case KERNEL_REDUCTION: add_reduction(&l); break;
     case KERNEL_SCATTER: add_scatter(&l, out); break;
     case KERNEL_SCAN: add(&l, "main", 64, tasks(e, extent(e, e->k->Z), 64)); break;
