@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The demo: run.sh PROEM DIR. One encoder layer of a real model with int8 and 4-bit weights, as a
-# graph, through the command PROEM: its plan, a check of every output, and times. What is made on
-# the way stays in DIR, so a second run starts at once.
+# graph, through the command PROEM: its plan, a check of every output, and times; then a whole model
+# from an ONNX file. What is made on the way stays in DIR, so a second run starts at once.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 proem=$(realpath "$1")
@@ -70,3 +70,5 @@ if [ -z "${OPENBLAS_CORETYPE:-}" ]; then
 fi
 OMP_WAIT_POLICY=passive "$dir/openblas_layer" "$dir" "$dir/out.npy" >"$dir/openblas.txt"
 report times
+
+python3 "$here/onnx.py" "$proem" "$dir"
