@@ -53,25 +53,29 @@ static void print_flags(unsigned set) {
 }
 
 static void print_elementwise(void) {
-    printf("## Elementwise operators\n\n"
-           "The rows of `src/ops/ops.def`, in its order.\n\n"
-           "- *Result*: **promoted** is the promoted dtype of the operands; **float** is the same, "
-           "and f32 for\n  integers and bool; **bool** compares operands in their promoted dtype; "
-           "**logic** takes operands of\n  any dtype as `x != 0` and gives bool; **integer** and "
-           "**shift** take integers only (integer: bool too)\n  and give the promoted dtype.\n"
-           "- *Error* is the largest error of the f32 implementation in units in the last place of "
-           "the exact\n  result; 0 is correctly rounded. `--check` and the tests rely on it.\n"
-           "- *Remarks*: **bool**, **f8 f4 e8m0**: operands of these dtypes are allowed beside the "
-           "usual ones.\n  **composite**: inner values are f32 in every mode. **discontinuous**: "
-           "the checker takes the union\n  over an operand's interval. **integers as is**: on "
-           "integers it is the identity. **checks the\n  divisor**: an integer divisor of 0 is a "
-           "data error.\n\n"
-           "| call | result | error | remarks |\n|---|---|---|---|\n");
+    printf(
+        "## Elementwise operators\n\n"
+        "The rows of `src/ops/ops.def`, in its order.\n\n"
+        "- *Result*: **promoted** is the promoted dtype of the operands; **float** is the same, "
+        "and f32 for\n  integers and bool; **bool** compares operands in their promoted dtype; "
+        "**logic** takes operands of\n  any dtype as `x != 0` and gives bool; **integer** and "
+        "**shift** take integers only (integer: bool too)\n  and give the promoted dtype.\n"
+        "- *Error* is the largest error of the f32 implementation in units in the last place of "
+        "the exact\n  result; 0 is correctly rounded. `--check` and the tests rely on it.\n"
+        "- *Work* is what the scheduler takes one evaluation for: vector operations on a CPU; on a "
+        "GPU\n  issue slots, and results of its special unit.\n"
+        "- *Remarks*: **bool**, **f8 f4 e8m0**: operands of these dtypes are allowed beside the "
+        "usual ones.\n  **composite**: inner values are f32 in every mode. **discontinuous**: "
+        "the checker takes the union\n  over an operand's interval. **integers as is**: on "
+        "integers it is the identity. **checks the\n  divisor**: an integer divisor of 0 is a "
+        "data error.\n\n"
+        "| call | result | error | work | remarks |\n|---|---|---|---|---|\n");
     for (int i = OP_NONE + 1; i < OP_EW_END; i++) {
         const struct op_info *info = op_info((enum op)i);
         printf("| ");
         print_call((enum op)i);
-        printf(" | %s | %g |", rules[info->rule], info->ulp);
+        printf(" | %s | %g | %g; %g, %g |", rules[info->rule], info->ulp, info->work, info->slots,
+               info->special);
         print_flags(info->flags);
         printf(" |\n");
     }

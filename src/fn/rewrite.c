@@ -259,18 +259,11 @@ struct cost {
     double sum;
 };
 
-static double op_cost(enum op op) {
-    const struct op_info *info = op_info(op);
-    if (op == OP_DIV || op == OP_SQRT || op == OP_RSQRT || op == OP_RECIPROCAL) return 5;
-    if (info->ulp == 0.0) return 1;
-    return 6 + 3 * info->ulp;
-}
-
 static void cost_visit(void *user, fn_id f) {
     struct cost *c = user;
     const struct fn_node *n = fn_get(c->p, f);
     switch (n->kind) {
-    case FN_OP: c->sum += op_cost(n->op); break;
+    case FN_OP: c->sum += op_info(n->op)->work; break;
     case FN_LOAD:
         c->sum += dtype_is_subbyte(n->dtype) || dtype_cat(n->dtype) == CAT_Q ? 4 : 1;
         break;

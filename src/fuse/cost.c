@@ -32,16 +32,7 @@ enum { LANES = 128, SPECIAL_LANES = 16 };
 
 struct cost_work cost_op(enum op op) {
     if (!op_is_elementwise(op)) return (struct cost_work){1, 0};
-    switch ((int)op) {
-    case OP_DIV:
-    case OP_RECIPROCAL: return (struct cost_work){8, 1};
-    case OP_SQRT:
-    case OP_RSQRT: return (struct cost_work){6, 1};
-    default: break;
-    }
-    double ulp = op_info(op)->ulp;
-    if (ulp == 0) return (struct cost_work){1, 0};
-    return (struct cost_work){6 + 3 * ulp, ulp <= 3 ? 1 : 2};
+    return (struct cost_work){op_info(op)->slots, op_info(op)->special};
 }
 
 struct cost_work cost_cast(enum dtype from, enum dtype to) {

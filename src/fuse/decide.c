@@ -43,10 +43,7 @@ struct work {
 
 static double op_work(const struct node *n) {
     if (op_is_view(n->op) || n->op == OP_CONST || n->op == OP_DIM) return 0;
-    if (!op_is_elementwise(n->op)) return 2;
-    if (n->op == OP_DIV || n->op == OP_SQRT || n->op == OP_RSQRT) return 5;
-    double ulp = op_info(n->op)->ulp;
-    return ulp == 0.0 ? 1 : 6 + 3 * ulp;
+    return op_is_elementwise(n->op) ? op_info(n->op)->work : 2;
 }
 
 static void work_of(const struct sched *s, struct work *w) {

@@ -56,7 +56,7 @@
 
 enum op {
     OP_NONE,
-#define EW(id, name, arity, rule, flags, ulp, c) OP_##id,
+#define EW(id, name, arity, rule, flags, ulp, work, slots, special, c) OP_##id,
 #include "ops/ops.def"
 #undef EW
     OP_EW_END,
@@ -85,7 +85,9 @@ struct op_info {
     enum op_rule rule; /* RULE_NONE for structural operators */
     unsigned flags;
     double ulp;
-    const char *c; /* the C expression, NULL for structural operators */
+    double work;           /* of one evaluation on a CPU, in simple vector operations */
+    double slots, special; /* on a GPU: issue slots, results of the special unit */
+    const char *c;         /* the C expression, NULL for structural operators */
     union scalar (*ref)(enum dtype d, const union scalar *in, const double *param);
 };
 

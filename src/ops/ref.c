@@ -391,12 +391,15 @@ enum {
 
 const struct op_info *ref_op_info(enum op op) {
     static const struct op_info table[OP_EW_END] = {
-#define EW(id, text, count, kind, flag, err, expr)                                                 \
+#define EW(id, text, count, kind, flag, err, cpu, issue, unit, expr)                               \
     [OP_##id] = {.name = (text),                                                                   \
                  .arity = (count),                                                                 \
                  .rule = RULE_##kind,                                                              \
                  .flags = (flag),                                                                  \
                  .ulp = (err),                                                                     \
+                 .work = (cpu),                                                                    \
+                 .slots = (issue),                                                                 \
+                 .special = (unit),                                                                \
                  .c = (expr),                                                                      \
                  .ref = ref_##id},
 #include "ops/ops.def"
