@@ -343,7 +343,7 @@ def grouped_query(c):
         c.attributes["causal"] = 0
     c.outputs = ["y", "key", "value"]
     if c.chance(0.15) and not uneven:
-        c.attributes["qk_output"] = 2
+        c.attributes["qk_output"] = c.pick(1, 2)
         c.outputs.append("weights")
     if uneven:
         c.compared = 1
@@ -353,26 +353,41 @@ def experts(c, packed):
     tokens, size, count = c.size(1, 9), 16 * c.size(1, 4), c.size(1, 6)
     inter, kind = 16 * c.size(1, 4), c.pick("relu", "gelu", "silu", "identity", "swiglu")
     # blocks of 8 bits are left out: there ONNX Runtime rounds activations to 8 bits, too
-    bits, block = c.pick((8, 0), (4, 0), (4, 16), (4, 32))
+    block = c.pick(0, 0, 16, 32)
+    widths = [c.pick(2, 4) if block else c.pick(4, 8)] * 2
+    if not block and c.chance(0.3):
+        widths[1] = c.pick(4, 8)
     twice = 2 if kind == "swiglu" else 1
-    c.add(c.normal(*([1, tokens, size] if c.chance() else [tokens, size])))
-    c.add(c.normal(tokens, count, scale=2))
-    bias = c.chance()
-    shapes = [(twice * inter, size), (size, inter)]
-    for rows, cols in shapes:
+    t = c.pick(F32, F32, F16) if packed else F32
+    if t == F16:  # where weights are rounded is anybody's
+        c.near = 4000
+    c.add(c.normal(*([1, tokens, size] if c.chance() else [tokens, size]), dtype=t))
+    c.add(c.normal(tokens, count, scale=2, dtype=t))
+    bias, points, zeros = c.chance(), packed and c.chance(0.3), []
+    for (rows, cols), bits in zip([(twice * inter, size), (size, inter)], widths):
         if packed:
             c.add(c.r.integers(0, 256, (count, rows, cols * bits // 8)).astype(np.uint8), fixed=True)
             blocks = [-(-cols // block)] if block else []
-            c.add(np.abs(c.normal(count, rows, *blocks, scale=0.02)) + F32(0.01), fixed=True)
+            scale = np.abs(c.normal(count, rows, *blocks, scale=0.02)) + F32(0.01)
+            c.add(scale.astype(t), fixed=True)
+            packs = [rows, -(-blocks[0] * bits // 8)] if block else [-(-rows * bits // 8)]
+            zeros.append(c.r.integers(0, 256, [count] + packs).astype(np.uint8))
         else:
             c.add(c.normal(count, rows, cols, scale=0.2), fixed=True)
-        c.add(c.normal(count, rows) if bias else None, fixed=True)
+        c.add(c.normal(count, rows, dtype=t) if bias else None, fixed=True)
     c.attributes.update(activation_type=kind, k=c.size(1, min(count, 3)),
                         normalize_routing_weights=int(c.chance()))
     if packed:
-        c.attributes["expert_weight_bits"] = bits
+        c.attributes["expert_weight_bits"] = widths[0]
+        if widths[1] != widths[0]:
+            c.attributes["fc2_expert_weight_bits"] = widths[1]
         if block:
             c.attributes["block_size"] = block
+        for _ in range(3):
+            c.add(None)
+        for zero in zeros + [None]:
+            c.add(zero if points else None, fixed=True)
+        c.add(np.abs(c.normal(tokens, count)).astype(t) if c.chance(0.2) else None)
     if kind == "swiglu":
         c.attributes["swiglu_fusion"] = c.pick(1, 2)
         if c.chance():

@@ -256,6 +256,8 @@ static value_id times_rows(struct ox *o, const struct ox_node *n, value_id x, va
 static bool op_matmul_nbits(struct ox *o, const struct ox_node *n) {
     struct blocks b;
     if (!read_blocks(o, n, &b)) return false;
+    if (ox_attr_i(n, "weight_prepacked", 0) != 0)
+        return ox_fail(o, n, "weights that are packed for one device are not supported");
     value_id y = times_rows(o, n, ox_in(o, n, 0), block_weights(o, n, 1, &b));
     return ox_out(o, n, 0, plus_input(o, n, y, 5));
 }
@@ -299,6 +301,7 @@ static value_id look_up(struct ox *o, const struct ox_node *n, const value_id bi
 static bool op_matmul_bnb4(struct ox *o, const struct ox_node *n) {
     struct blocks b;
     if (!read_blocks(o, n, &b)) return false;
+    if (ox_attr_i(n, "transB", 1) == 0) return ox_fail(o, n, "transB must be 1");
     int64_t bytes = (b.N * b.K + 1) / 2, scales = (b.N * b.K + b.size - 1) / b.size;
     sx flat = ox_const(o, bytes), all = ox_const(o, b.N * b.K);
     value_id w = ox_reshape(o, n, ox_in(o, n, 1), 1, &flat), four = ox_int(o, n, DT_U8, 4);

@@ -386,9 +386,11 @@ static bool op_group_query(struct ox *o, const struct ox_node *n) {
     int64_t kind = ox_attr_i(n, "qk_output", 0);
     if (ox_wants(n, 3) && (kind < 1 || kind > 2))
         return ox_fail(o, n, "qk_output is %lld", (long long)kind);
-    if (y != 0 && ox_wants(n, 3) &&
-        !ox_out(o, n, 3, ox_join_heads(o, n, &h, a.steps[kind == 1 ? 2 : 3])))
-        return false;
+    if (y != 0 && ox_wants(n, 3)) {
+        value_id zero = ox_num(o, n, h.dtype, 0);
+        value_id qk = kind == 1 ? ox_tri(o, n, OP_WHERE, a.see, a.steps[2], zero) : a.steps[3];
+        if (!ox_out(o, n, 3, ox_join_heads(o, n, &h, qk))) return false;
+    }
     return ox_give_heads(o, n, &h, y);
 }
 

@@ -33,6 +33,15 @@ static value_id with_axis(struct ox *o, const struct ox_node *n, enum op op, val
     return ox_apply(o, n, op, 1, &x, &a);
 }
 
+static value_id taken_along(struct ox *o, const struct ox_node *n, value_id x, value_id index,
+                            int axis) {
+    struct attrs a = attrs_default(OP_TAKE_ALONG);
+    const value_id in[] = {x, index};
+    a.has_axis = true;
+    a.axis = axis;
+    return ox_apply(o, n, OP_TAKE_ALONG, 2, in, &a);
+}
+
 static sx rows_of(struct ox *o, const struct experts *x) {
     return sx_mul(pool(o), x->T, ox_const(o, x->k));
 }
@@ -53,8 +62,14 @@ static bool route(struct ox *o, const struct ox_node *n, struct experts *x) {
     value_id chosen = ox_reshape(o, n, top + 1, 1, &all);
     int last = 1;
     x->weights = top;
-    /* QMoE of the CPU provider normalizes whatever the attribute says. */
-    if (x->per == 3 || ox_attr_i(n, "normalize_routing_weights", 0) != 0)
+    bool own_weights = x->per == 3 && ox_has(n, 14);
+    if (own_weights) { /* the logits choose, these weigh */
+        value_id own = ox_cast(o, n, ox_reshape(o, n, ox_in(o, n, 14), 2, two), DT_F32);
+        x->weights = top = taken_along(o, n, own, top + 1, 1);
+    }
+    if (top == 0) return false;
+    /* QMoE of the CPU provider normalizes its softmax whatever the attribute says. */
+    if ((x->per == 3 && !own_weights) || ox_attr_i(n, "normalize_routing_weights", 0) != 0)
         x->weights = ox_bin(o, n, OP_DIV, top, ox_reduce(o, n, OP_SUM, top, 1, &last, true));
     value_id order = with_axis(o, n, OP_ARGSORT, chosen, 0);
     x->expert = ox_take(o, n, chosen, order, 0);
@@ -76,8 +91,12 @@ static enum dtype packed_dtype(int64_t bits) {
 }
 
 /* Packed weights [E, N, bytes] as floats [E, N, K]; scales [E, N] or [E, N, blocks]. */
-static value_id unpacked(struct ox *o, const struct ox_node *n, int first, int zeros) {
-    enum dtype d = packed_dtype(ox_attr_i(n, "expert_weight_bits", 4));
+static value_id unpacked(struct ox *o, const struct ox_node *n, int first, int number) {
+    static const char *const own[] = {"fc1_expert_weight_bits", "fc2_expert_weight_bits",
+                                      "fc3_expert_weight_bits"};
+    int64_t bits = ox_attr_i(n, own[number - 1], ox_attr_i(n, "expert_weight_bits", 4));
+    enum dtype d = packed_dtype(bits);
+    int zeros = 10 + number;
     value_id w = ox_in(o, n, first), scale = ox_in(o, n, first + 1), zero;
     if (w == 0 || scale == 0) return 0;
     if (d == DT_NONE) return ox_fail(o, n, "expert_weight_bits must be 2, 4 or 8"), 0;
@@ -108,7 +127,7 @@ static value_id layer(struct ox *o, const struct ox_node *n, const struct expert
                       value_id rows) {
     static const int perm[] = {0, 2, 1};
     int first = 2 + (number - 1) * x->per, bias = first + x->per - 1;
-    value_id w = x->per == 2 ? ox_in(o, n, first) : unpacked(o, n, first, 10 + number);
+    value_id w = x->per == 2 ? ox_in(o, n, first) : unpacked(o, n, first, number);
     if (!ox_has_rank(o, n, w, 3, 3)) return 0;
     const value_id in[] = {rows, ox_permute(o, n, w, COUNT_OF(perm), perm), x->offsets};
     value_id y = ox_cast(o, n, ox_apply(o, n, OP_GROUPED_MATMUL, 3, in, NULL), x->dtype);
@@ -127,15 +146,19 @@ static value_id swiglu(struct ox *o, const struct ox_node *n, value_id y) {
         halves ? ox_slice(o, n, y, 1, zero, half, 1) : ox_slice(o, n, y, 1, zero, end, 2);
     value_id up =
         halves ? ox_slice(o, n, y, 1, half, end, 1) : ox_slice(o, n, y, 1, ox_const(o, 1), end, 2);
-    if (limit > 0 && isfinite(limit)) {
-        value_id most = ox_num(o, n, t.dtype, limit);
-        gate = ox_bin(o, n, OP_MINIMUM, gate, most);
+    bool limited = limit > 0 && isfinite(limit);
+    bool late = ox_attr_i(n, "swiglu_limit_after_activation", 0) != 0;
+    value_id most = ox_num(o, n, t.dtype, limited ? limit : 0);
+    if (limited) {
+        if (!late) gate = ox_bin(o, n, OP_MINIMUM, gate, most);
         up = ox_tri(o, n, OP_CLAMP, up, ox_num(o, n, t.dtype, -limit), most);
     }
     value_id alpha = ox_num(o, n, t.dtype, ox_attr_f(n, "activation_alpha", 1));
     value_id open = ox_un(o, n, OP_SIGMOID, ox_bin(o, n, OP_MUL, gate, alpha));
     value_id beta = ox_num(o, n, t.dtype, ox_attr_f(n, "activation_beta", 0));
-    return ox_bin(o, n, OP_MUL, ox_bin(o, n, OP_MUL, gate, open), ox_bin(o, n, OP_ADD, up, beta));
+    gate = ox_bin(o, n, OP_MUL, gate, open);
+    if (limited && late) gate = ox_bin(o, n, OP_MINIMUM, gate, most);
+    return ox_bin(o, n, OP_MUL, gate, ox_bin(o, n, OP_ADD, up, beta));
 }
 
 static value_id activated(struct ox *o, const struct ox_node *n, value_id y) {
@@ -186,6 +209,7 @@ static bool op_moe(struct ox *o, const struct ox_node *n) {
 }
 
 static bool op_qmoe(struct ox *o, const struct ox_node *n) {
+    if (!ox_attr_is(n, "quant_type", "int", "int")) return ox_fail(o, n, "quant_type must be int");
     return mixture(o, n, 3);
 }
 
