@@ -235,7 +235,10 @@ def rotary(c):
 def multi_head(c):
     b, s, heads, d = c.size(1, 3), c.size(1, 6), c.size(1, 4), c.size(1, 20)
     e = c.pick(d, d, c.size(1, 20))
-    kind = c.pick("three", "packed", "kv", "cross", "past")
+    kind = c.pick("three", "packed", "kv", "cross", "past", "room")
+    room = kind == "room"  # a cache that has room, for one row more
+    if room:
+        kind, s = "past", 1
     length = s if kind in ("packed", "past") else c.size(1, 9)
     past = c.size(1, 5) if kind == "past" else 0
     if kind in ("packed", "kv", "past"):
@@ -258,7 +261,7 @@ def multi_head(c):
     bias = kind in ("three", "packed", "past") and c.chance()
     c.add(c.normal((2 * d + e) * heads) if bias else None, fixed=True)
     total = past + length
-    mask = kind != "cross" and c.chance(0.4)
+    mask = kind != "cross" and not room and c.chance(0.4)
     if mask and c.chance():
         c.add(c.r.integers(1, total + 1, b).astype(np.int32))
     elif mask:
@@ -267,12 +270,14 @@ def multi_head(c):
         c.add(seen)
     else:
         c.add(None)
-    add = c.chance(0.4)
+    add = not room and c.chance(0.4)
     c.add(c.normal(c.pick(1, b), c.pick(1, heads), s, total) if add else None)
     if past:
-        c.add(c.normal(b, heads, past, d))
-        c.add(c.normal(b, heads, past, e))
+        c.add(c.normal(b, heads, past + 3 * room, d))
+        c.add(c.normal(b, heads, past + 3 * room, e))
         c.outputs = ["y", "key", "value"]
+    if room:
+        c.add(np.array([past], np.int32))
     c.attributes["num_heads"] = heads
     if c.chance(0.3):
         c.attributes["scale"] = float(c.r.uniform(0.1, 0.5))

@@ -116,10 +116,32 @@ static bool multi_operands(struct ox *o, const struct ox_node *n, sx N, struct o
     return h->q != 0 && h->k != 0 && h->v != 0;
 }
 
+/* New rows x behind those of the cache at input `past`: all of them, or with past_sequence_length so
+ * many, in a cache that has room. */
 static value_id after(struct ox *o, const struct ox_node *n, int past, value_id x) {
-    if (!ox_has(n, past)) return x;
-    const value_id in[] = {ox_in(o, n, past), x};
-    return ox_concat(o, n, 2, in, 2);
+    if (!ox_has(n, past) || x == 0) return x;
+    value_id cache = ox_in(o, n, past);
+    if (!ox_has(n, 8)) {
+        const value_id in[] = {cache, x};
+        return ox_concat(o, n, 2, in, 2);
+    }
+    if (!ox_has_rank(o, n, cache, 4, 4) || !ox_has_rank(o, n, x, 4, 4)) return 0;
+    struct value t = *ox_type(o, x);
+    sx four[] = {ox_const(o, 1), ox_const(o, 1), t.dims[2], ox_const(o, 1)}, one = ox_const(o, 1);
+    value_id first = ox_reshape(o, n, ox_cast(o, n, ox_in(o, n, 8), DT_I64), 1, &one);
+    value_id at = ox_bin(o, n, OP_ADD, ox_iota(o, n, DT_I64, 1, &t.dims[2], 0), first);
+    struct attrs a = attrs_default(OP_SCATTER_ALONG);
+    a.axis = 2;
+    a.has_axis = true;
+    const value_id in[] = {cache, ox_expand(o, n, ox_reshape(o, n, at, 4, four), 4, t.dims), x};
+    return ox_apply(o, n, OP_SCATTER_ALONG, 3, in, &a);
+}
+
+/* How many keys are there for all queries, in a cache that has room for more: [1]. */
+static value_id valid_keys(struct ox *o, const struct ox_node *n, const struct ox_heads *h) {
+    sx one = ox_const(o, 1);
+    value_id past = ox_reshape(o, n, ox_cast(o, n, ox_in(o, n, 8), DT_I64), 1, &one);
+    return ox_bin(o, n, OP_ADD, past, ox_sx_value(o, n, DT_I64, h->S));
 }
 
 /* The padding mask, lengths [B] or flags [B, L] or [B, S, L], as what is added to the scores. */
@@ -160,7 +182,9 @@ static bool op_multi_head(struct ox *o, const struct ox_node *n) {
     struct ox_attend a = {.softcap = 0};
     int64_t number = ox_attr_i(n, "num_heads", 0);
     if (number < 1) return ox_fail(o, n, "num_heads is %lld", (long long)number);
-    if (ox_has(n, 8) || ox_has(n, 9)) return ox_fail(o, n, "a cache in place is not supported");
+    if (ox_has(n, 9)) return ox_fail(o, n, "beams (cache_indirection) are not supported");
+    if (ox_has(n, 8) && (!ox_has(n, 6) || !ox_has(n, 7)))
+        return ox_fail(o, n, "past_sequence_length is there without a cache");
     if (!multi_operands(o, n, ox_const(o, number), &h)) return false;
     h.k = after(o, n, 6, h.k);
     h.v = after(o, n, 7, h.v);
@@ -170,9 +194,14 @@ static bool op_multi_head(struct ox *o, const struct ox_node *n) {
     if (!ox_out(o, n, 1, h.k) || !ox_out(o, n, 2, h.v)) return false;
     if (!ox_group_heads(o, n, &h)) return false;
     if (ox_attr_i(n, "unidirectional", 0) != 0) {
-        value_id at = ox_bin(o, n, OP_ADD, ox_iota(o, n, DT_I64, 1, &h.S, 0),
-                             ox_sx_value(o, n, DT_I64, h.past));
+        value_id past = ox_has(n, 8) ? ox_cast(o, n, ox_in(o, n, 8), DT_I64)
+                                     : ox_sx_value(o, n, DT_I64, h.past);
+        value_id at = ox_bin(o, n, OP_ADD, ox_iota(o, n, DT_I64, 1, &h.S, 0), past);
         a.see = seen_by(o, n, h.L, ox_unsqueeze(o, n, at, 1), 0);
+        if (a.see == 0) return false;
+    } else if (ox_has(n, 8)) {
+        value_id j = ox_iota(o, n, DT_I64, 1, &h.L, 0);
+        a.see = ox_bin(o, n, OP_LT, j, valid_keys(o, n, &h));
         if (a.see == 0) return false;
     }
     value_id padding = ox_has(n, 4) ? padding_bias(o, n, &h) : 0;
