@@ -157,6 +157,32 @@ static void flags_follow_the_device(void **state) {
     rt_free(rt);
 }
 
+/* GCC's -O1 is enough for kernels, Clang's is not. */
+static void flags_follow_the_compiler(void **state) {
+    (void)state;
+    char *dir = new_dir();
+    struct device_desc d = generic_device();
+    static const struct {
+        const char *version, *flag, *other;
+    } cases[] = {{"gcc (GCC) 13.1", "-O1 -ftree-vectorize", "-O2"},
+                 {"Some clang version 17", "-O2 ", "-O1"}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char text[100];
+        snprintf(text, sizeof text, "echo '%s'\n", cases[i].version);
+        struct rt_options o = {.compiler = script(dir, "cc", text)};
+        struct rt *rt;
+        struct str s;
+        str_init(&s, &allocator_default);
+        assert_ok(rt_new(&allocator_default, &o, &rt, e));
+        assert_ok(rt_compiler_flags(rt, &d, &s, e));
+        assert_non_null(strstr(str_text(&s), cases[i].flag));
+        assert_null(strstr(str_text(&s), cases[i].other));
+        str_free(&s);
+        rt_free(rt);
+    }
+    remove_tree(dir);
+}
+
 static void every_named_device_compiles(void **state) {
     (void)state;
     struct rt_options o = {0};
@@ -394,6 +420,7 @@ int main(void) {
         cmocka_unit_test(loads_many_at_once),
         cmocka_unit_test(loads_from_several_threads),
         cmocka_unit_test(flags_follow_the_device),
+        cmocka_unit_test(flags_follow_the_compiler),
         cmocka_unit_test(every_named_device_compiles),
         cmocka_unit_test(missing_compiler),
         cmocka_unit_test(wrong_text),

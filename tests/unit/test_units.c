@@ -22,12 +22,17 @@ static const char text[] =
     "  return p, q, r, s\n"
     "}\n";
 
+/* Kernels of which a compiler takes longer to start than to compile one. */
+static const char small[] = "graph g(x: f32[64, 32], y: f32[64, 32]) {\n"
+                            "  return relu(x), x + y, sum(y, axes=[1]), max(x, axes=[0])\n"
+                            "}\n";
+
 struct made {
     proem_context *c;
     proem_program *p;
 };
 
-static struct made make(int units) {
+static struct made make_of(const char *graph, int units) {
     struct made m = {0};
     struct err e = {0};
     struct proem_context_options o;
@@ -36,10 +41,14 @@ static struct made make(int units) {
     struct program_options po = {.policy = FUSE_NEVER, .units = units};
     po.target = *context_native(m.c);
     assert_int_equal(program_new(m.c, &po, &m.p, &e), PROEM_OK);
-    program_set_text(m.p, text, strlen(text), "g.proem", NULL, false);
+    program_set_text(m.p, graph, strlen(graph), "g.proem", NULL, false);
     assert_int_equal(program_run(m.p, PASS_PARSE, PASS_GEN, &e), PROEM_OK);
     assert_int_equal(m.p->plan.kernels.n, 4);
     return m;
+}
+
+static struct made make(int units) {
+    return make_of(text, units);
 }
 
 static void drop(struct made *m) {
@@ -113,12 +122,29 @@ static void test_distinct_units(void **state) {
     drop(&m);
 }
 
+static void test_small_kernels_share(void **state) {
+    (void)state;
+    struct made m = make_of(small, 0); /* as many as are worth it */
+    assert_int_equal(m.p->n_units, 1);
+    check_tables(&m);
+    drop(&m);
+    m = make_of(small, 4); /* as many as asked for */
+    assert_int_equal(m.p->n_units, 4);
+    check_tables(&m);
+    drop(&m);
+    m = make_of(text, 0);
+    assert_int_equal(m.p->n_units, 3); /* two products, and a sum */
+    check_tables(&m);
+    drop(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_unit),
         cmocka_unit_test(test_two_units),
         cmocka_unit_test(test_a_unit_each),
         cmocka_unit_test(test_distinct_units),
+        cmocka_unit_test(test_small_kernels_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
