@@ -4,26 +4,34 @@
  * empty name, which is the model's own; reading the tensor then reads that place of the file.
  *
  * Messages are copied field by field, with the lengths of those that became shorter rewritten. The
- * bytes have passed onnx_wire_check, so they are well-formed and nest no deeper than it allows.
+ * bytes have passed onnx_wire_check, so they are well-formed and nest no deeper than it allows; but
+ * they are a file's, which may change meanwhile, so nothing here reads past a message's end. What is
+ * left is checked again before it is unpacked.
  */
 #include "front/onnx/model.h"
 
 #include <string.h>
 
-enum { LEAST = 1 << 16, RAW_DATA = 9 };
+enum { LEAST = 1 << 16, RAW_DATA = 9, MOST_NESTED = 64 };
 
 struct lean {
     const uint8_t *begin; /* of the file */
     struct str *out;      /* NULL: only sizes are wanted */
 };
 
-static uint64_t varint(const uint8_t **p) {
+static uint64_t varint(const uint8_t **p, const uint8_t *end) {
     uint64_t v = 0;
-    for (int shift = 0;; shift += 7) {
+    for (int shift = 0; *p < end && shift < 70; shift += 7) {
         uint8_t b = *(*p)++;
         if (shift < 64) v |= (uint64_t)(b & 0x7f) << shift;
-        if (b < 0x80) return v;
+        if (b < 0x80) break;
     }
+    return v;
+}
+
+/* n bytes from p on, or as many as there are. */
+static uint64_t within(uint64_t n, const uint8_t *p, const uint8_t *end) {
+    return n < (uint64_t)(end - p) ? n : (uint64_t)(end - p);
 }
 
 static size_t put_varint(const struct lean *x, uint64_t v) {
@@ -73,31 +81,32 @@ static size_t put_place(const struct lean *x, const uint8_t *at, uint64_t n) {
 
 /* A message without its large raw_data; how long that is. */
 static size_t message(const struct lean *x, const ProtobufCMessageDescriptor *d, const uint8_t *p,
-                      const uint8_t *end) {
+                      const uint8_t *end, int depth) {
     const struct lean sizes = {x->begin, NULL};
     size_t total = 0;
     while (p < end) {
         const uint8_t *at = p;
-        uint64_t key = varint(&p), n;
+        uint64_t key = varint(&p, end), n;
         const ProtobufCFieldDescriptor *f =
             protobuf_c_message_descriptor_get_field(d, (unsigned)(key >> 3));
         if ((key & 7) == 0) {
-            varint(&p);
+            varint(&p, end);
         } else if ((key & 7) != 2) {
-            p += (key & 7) == 1 ? 8 : 4;
+            p += within((key & 7) == 1 ? 8 : 4, p, end);
         } else {
-            n = varint(&p);
+            n = varint(&p, end);
+            n = within(n, p, end);
             const uint8_t *bytes = p;
             p += n;
             if (d == &onnx__tensor_proto__descriptor && key >> 3 == RAW_DATA && n >= LEAST) {
                 total += put_place(x, bytes, n);
                 continue;
             }
-            if (f != NULL && f->type == PROTOBUF_C_TYPE_MESSAGE && n >= LEAST) {
+            if (f != NULL && f->type == PROTOBUF_C_TYPE_MESSAGE && n >= LEAST && depth > 0) {
                 const ProtobufCMessageDescriptor *inner = f->descriptor;
-                size_t size = message(&sizes, inner, bytes, p);
+                size_t size = message(&sizes, inner, bytes, p, depth - 1);
                 total += put_varint(x, key) + put_varint(x, size);
-                total += x->out != NULL ? message(x, inner, bytes, p) : size;
+                total += x->out != NULL ? message(x, inner, bytes, p, depth - 1) : size;
                 continue;
             }
         }
@@ -108,6 +117,6 @@ static size_t message(const struct lean *x, const ProtobufCMessageDescriptor *d,
 
 bool onnx_lean(const uint8_t *bytes, size_t n, struct str *out) {
     const struct lean x = {bytes, out};
-    message(&x, &onnx__model_proto__descriptor, bytes, bytes + n);
+    message(&x, &onnx__model_proto__descriptor, bytes, bytes + n, MOST_NESTED);
     return !out->failed;
 }
