@@ -294,33 +294,27 @@ static enum proem_status index_file(struct archive *ar, const struct file *f, ui
     return s;
 }
 
-/* File `no` (from 0) of `count`, by the name of another. NULL: that name is no such file's. */
-static const char *split_name(struct arena *a, const char *name, uint64_t its_no, uint64_t no,
-                              uint64_t count) {
-    struct arena temp;
-    arena_init(&temp, a->alloc);
-    const char *end = arena_printf(&temp, "-%05llu-of-%05llu.gguf", (unsigned long long)its_no + 1,
-                                   (unsigned long long)count);
-    size_t n = strlen(name), m = end != NULL ? strlen(end) : 0;
-    bool fits = m > 0 && n >= m && strcmp(name + n - m, end) == 0;
-    arena_free(&temp);
-    if (!fits) return NULL;
-    return arena_printf(a, "%.*s-%05llu-of-%05llu.gguf", (int)(n - m), name,
-                        (unsigned long long)no + 1, (unsigned long long)count);
+/* The name of file `no` (from 0), by that of the one that is open. */
+static enum proem_status split_name(struct archive *ar, const struct reader *own, uint64_t no,
+                                    const char **out, struct err *e) {
+    unsigned long long count = own->split_count, its = own->split_no + 1;
+    const char *end = arena_printf(ar->arena, "-%05llu-of-%05llu.gguf", its, count);
+    if (end == NULL) return err_nomem(e);
+    size_t n = strlen(ar->name), m = strlen(end);
+    if (n < m || strcmp(ar->name + n - m, end) != 0)
+        return err_set(e, PROEM_DATA, "%s: this is file %llu of %llu; its name must end in %s",
+                       ar->name, its, count, end);
+    *out = arena_printf(ar->arena, "%.*s-%05llu-of-%05llu.gguf", (int)(n - m), ar->name,
+                        (unsigned long long)no + 1, count);
+    return *out != NULL ? PROEM_OK : err_nomem(e);
 }
 
 static enum proem_status index_part(struct archive *ar, const struct reader *own, uint64_t no,
                                     struct err *e) {
     struct archive_part *part = &ar->parts[ar->n_parts];
     struct reader r;
-    const char *name = split_name(ar->arena, ar->name, own->split_no, no, own->split_count);
-    if (name == NULL && arena_ok(ar->arena))
-        return err_set(e, PROEM_DATA,
-                       "%s: this is file %llu of %llu; its name must end in -%05llu-of-%05llu.gguf",
-                       ar->name, (unsigned long long)own->split_no + 1,
-                       (unsigned long long)own->split_count, (unsigned long long)own->split_no + 1,
-                       (unsigned long long)own->split_count);
-    if (name == NULL) return err_nomem(e);
+    const char *name = NULL;
+    TRY(split_name(ar, own, no, &name, e));
     TRY(file_open(ar->arena, name, &part->file, e));
     ar->n_parts++;
     TRY(index_file(ar, &part->file, ar->n_parts - 1, &part->data_at, &r, e));

@@ -178,6 +178,35 @@ static void test_split(void **state) {
     }
 }
 
+/* Every allocation may fail; nothing leaks, no file stays open. */
+static void test_no_memory(void **state) {
+    (void)state;
+    char path[512];
+    for (int i = 0; i < 3; i++)
+        write_part(i, i, 3, i == 0 ? "a" : i == 1 ? "b" : "c", 1);
+    path_of(path, "big-00002-of-00003.gguf");
+    int lowest = dup(0);
+    close(lowest);
+    for (long tries = 0; tries < 1000; tries++) {
+        struct faulty f;
+        struct allocator alloc = faulty_allocator(&f, tries);
+        struct arena arena;
+        struct archive *ar;
+        struct err e = {0};
+        arena_init(&arena, &alloc);
+        enum proem_status s = archive_open(&arena, path, &ar, &e);
+        if (s == PROEM_OK) archive_close(ar);
+        arena_free(&arena);
+        int free_now = dup(0);
+        close(free_now);
+        assert_int_equal(free_now, lowest);
+        assert_int_equal(f.live, 0);
+        assert_int_equal(s, f.calls > tries ? PROEM_NOMEM : PROEM_OK);
+        if (s == PROEM_OK) return;
+    }
+    fail_msg("it never had enough memory");
+}
+
 static void expect_error(const char *name, const char *text) {
     char path[512];
     struct arena arena;
@@ -214,7 +243,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_safetensors),  cmocka_unit_test(test_gguf),
         cmocka_unit_test(test_unaligned),    cmocka_unit_test(test_split),
-        cmocka_unit_test(test_split_errors),
+        cmocka_unit_test(test_split_errors), cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -198,6 +198,35 @@ static void test_lean(void **state) {
     }
 }
 
+/* Every allocation may fail; nothing leaks. */
+static void test_no_memory(void **state) {
+    (void)state;
+    enum { N = 70000 };
+    char path[512];
+    struct bytes b = inline_head(4, N);
+    write_sparse(path_of(path, "memory.onnx"), &b, (long)b.n + 4 * N, 64);
+    for (long tries = 0; tries < 1000; tries++) {
+        struct faulty f;
+        struct allocator alloc = faulty_allocator(&f, tries);
+        struct arena arena;
+        struct archive *ar;
+        struct array a;
+        struct err e = {0};
+        arena_init(&arena, &alloc);
+        enum proem_status s = archive_open(&arena, path, &ar, &e);
+        if (s == PROEM_OK) {
+            s = archive_read(ar, 1, &alloc, &a, &e);
+            if (s == PROEM_OK) array_free(&a);
+            archive_close(ar);
+        }
+        arena_free(&arena);
+        assert_int_equal(f.live, 0);
+        assert_int_equal(s, f.calls > tries ? PROEM_NOMEM : PROEM_OK);
+        if (s == PROEM_OK) return;
+    }
+    fail_msg("it never had enough memory");
+}
+
 static void make_folder(const char *name) {
     char path[512];
     assert_int_equal(mkdir(path_of(path, name), 0777), 0);
@@ -268,8 +297,10 @@ static void test_bounds(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mapped), cmocka_unit_test(test_inline), cmocka_unit_test(test_lean),
-        cmocka_unit_test(test_links),  cmocka_unit_test(test_store),  cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_mapped), cmocka_unit_test(test_inline),
+        cmocka_unit_test(test_lean),   cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_links),  cmocka_unit_test(test_store),
+        cmocka_unit_test(test_bounds),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
