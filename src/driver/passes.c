@@ -31,7 +31,7 @@ static enum proem_status pass_parse(struct proem_program *p, struct err *e) {
 
 /* needs: a verified graph. gives: primitives and data checks. */
 static enum proem_status pass_lower(struct proem_program *p, struct err *e) {
-    TRY(opt_lower(p->graph, &p->low, e));
+    TRY(opt_lower_for(p->graph, &p->opt.target, &p->dims, &p->low, e));
     return graph_verify(p->low.graph, e);
 }
 

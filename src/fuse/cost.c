@@ -6,12 +6,12 @@
  * often the tiling evaluates the others: A for each column of tiles, B for each row of tiles, once
  * where the template for few rows stages them. How much of that hides depends on who evaluates:
  *   - in registers, between products (leaves that are fetched ahead): the loop takes the longer of
- *     products and work, and half of the work besides, which are issue slots that products lack;
+ *     products and work, and a fifth of the work besides, which are issue slots that products lack;
  *   - a value at a time by the warps that fill shared memory: a quarter of the SM's issue slots, and
  *     a constant for loads that nobody hides;
  *   - without tensor cores: work adds up with the products.
- * The constants are measured on an H200: relu 1.02 to 1.09 and int8 weights 1.13 of the plain product
- * by registers, silu 4.5; a factor for each row 3.4 and silu(g) * u 12.7 by values.
+ * The constants are measured on an H200: relu 1.02 to 1.09, int8 and fp8 weights 1.02 and 4 bits 1.10
+ * of the plain product by registers, silu 4.5; a factor for each row 3.4 and silu(g) * u 12.7 by values.
  */
 #include "fuse/cost.h"
 
@@ -24,7 +24,7 @@ enum { LANES = 128, SPECIAL_LANES = 16 };
  * SM; of them what products cannot hide; loads and stores of a value; part of the warps that make
  * values. */
 #define CHAIN       4.0
-#define TAKEN       0.5
+#define TAKEN       0.2
 #define VALUE_SLOTS 12.0
 #define MAKERS      4.0
 /* A launch of the template for few rows that stages A. */
@@ -107,7 +107,8 @@ static struct tile_wgmma_problem many_rows(const struct cost_product *p) {
                                        .n_b = q->n_b,
                                        .whole_numbers = q->acc == DT_I32,
                                        .a = fed(&p->a, q->operand[0]),
-                                       .b = fed(&p->b, q->operand[1])};
+                                       .b = fed(&p->b, q->operand[1]),
+                                       .c_ops = p->c_ops};
 }
 
 static double wgmma_seconds(const struct cost_product *p, const struct device_desc *d) {
@@ -126,6 +127,9 @@ static double wgmma_seconds(const struct cost_product *p, const struct device_de
               &more);
     feed_cost(&p->b, each * (t.swap ? t.rows : t.cols) * q->n_b, t.b_feed == TILE_FEED_VALUE, d,
               &loop, &more);
+    /* Only consumers that take turns, each with a tile of its own, hide their ends. */
+    if (plain.turns && !t.turns)
+        more += (double)turns * t.rows * t.cols * q->n_b * p->c_ops / (d->gpu.hz * LANES);
     return larger(plain.seconds, loop) + more;
 }
 

@@ -35,6 +35,7 @@ struct cost_operand {
 struct cost_product {
     struct tile_problem tile; /* every size known */
     struct cost_operand a, b; /* b: each of the right operands */
+    double c_ops;             /* arithmetic on a finished result */
 };
 
 /* Seconds; < 0: this device has no model of it. */

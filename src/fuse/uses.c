@@ -235,6 +235,18 @@ static void join(struct cost_operand *b, const struct cost_operand *more) {
     if (more->work.plain > b->work.plain) b->work = more->work;
 }
 
+/* Issue slots that a result takes once it is summed: of values near by, as others are further off. */
+#define NEAR 64
+static double epilogue(struct sched *s, const struct cluster *c) {
+    double slots = 0;
+    value_id first = graph_node(s->g, c->anchor)->out + 1;
+    for (value_id v = first; v < s->g->values.n && v - first < NEAR; v++) {
+        const struct node *n = graph_def(s->g, v);
+        if (s->v[v].region == c->id && op_is_elementwise(n->op)) slots += work_of(s, n, v).plain;
+    }
+    return slots;
+}
+
 static bool product(struct sched *s, const struct cluster *c, value_id v, bool stored,
                     struct cost_product *p) {
     const struct kernel *k = c->kernel;
@@ -249,6 +261,7 @@ static bool product(struct sched *s, const struct cluster *c, value_id v, bool s
                                         .one_order = s->opt->prec == PREC_EAGER,
                                         .operand = {entering(a, b, k->acc), entering(b, a, k->acc)},
                                         .hides = n->op == OP_MATMUL && n->attrs.flag}};
+    p->c_ops = epilogue(s, c);
     struct tile_problem *t = &p->tile;
     t->likely_M = t->M;
     t->likely_N = t->N;

@@ -128,11 +128,55 @@ value_id lw_take(struct lower *l, value_id x, value_id index, int axis) {
     return lw_apply(l, OP_TAKE, 2, (value_id[]){x, index}, &a);
 }
 
+static bool is_f8(const struct lower *l, value_id v) {
+    enum dtype d = v != 0 ? lw_val(l, v)->dtype : DT_F32;
+    return d == DT_F8E4M3FN || d == DT_F8E5M2;
+}
+
+/* More rows than what is evaluated in a product that waits for its weights. */
+#define MANY_ROWS 64
+
+/* Hopper's sums of fp8 products are shorter than f32: see tile_cuda.c. */
+static bool as_f16(const struct lower *l, value_id a, value_id b, enum dtype out) {
+    const struct device_desc *d = l->device;
+    if (d == NULL || d->kind != DEVICE_CUDA || d->gpu.cc != 90 || !d->gpu.specific) return false;
+    if (!is_f8(l, a) || !is_f8(l, b) || out == DT_F64) return false;
+    const struct value *v = lw_val(l, a);
+    int64_t rows = 1, n;
+    for (int i = 0; i + 1 < v->rank && rows <= MANY_ROWS; i++) {
+        if (!dims_value(l->dst, l->dims, v->dims[i], &n)) return false;
+        rows = n < 1 ? 0 : rows * (n > MANY_ROWS ? MANY_ROWS + 1 : n);
+    }
+    return rows > MANY_ROWS;
+}
+
+/* v as f16, before what only looks at all of it in another order: it is stored as it lies. */
+static value_id widened(struct lower *l, value_id v) {
+    const struct node *n = v != 0 ? graph_def(l->dst, v) : NULL;
+    enum op op = n != NULL ? n->op : OP_NONE;
+    bool same = op == OP_RESHAPE || op == OP_PERMUTE || op == OP_TRANSPOSE || op == OP_SQUEEZE ||
+                op == OP_UNSQUEEZE || op == OP_EXPAND;
+    if (!same) return lw_to(l, v, DT_F16);
+    struct attrs at = n->attrs;
+    value_id x = widened(l, n->in[0]);
+    return lw_apply(l, op, 1, &x, &at);
+}
+
+static value_id apply_matmul(struct lower *l, value_id a, value_id b, enum dtype out,
+                             struct attrs at) {
+    if (!at.flag && as_f16(l, a, b, out)) {
+        at.dtype = out;
+        a = widened(l, a);
+        b = widened(l, b);
+    }
+    return lw_apply(l, OP_MATMUL, 2, (value_id[]){a, b}, &at);
+}
+
 value_id lw_matmul_hides(struct lower *l, value_id a, value_id b, enum dtype out, bool hides) {
     struct attrs at = attrs_default(OP_MATMUL);
     at.dtype = out;
     at.flag = hides;
-    return lw_apply(l, OP_MATMUL, 2, (value_id[]){a, b}, &at);
+    return apply_matmul(l, a, b, out, at);
 }
 
 value_id lw_matmul(struct lower *l, value_id a, value_id b, enum dtype out) {
@@ -379,6 +423,8 @@ static enum proem_status lower_node(struct lower *l, node_id id) {
     value_id r = 0, second = 0;
     if (n->op == OP_CONST) {
         r = graph_const(l->dst, &l->at, graph_value(l->src, n->out)->dtype, n->constant);
+    } else if (n->op == OP_MATMUL) {
+        r = apply_matmul(l, wide[0], wide[1], graph_value(l->src, n->out)->dtype, n->attrs);
     } else if (op_is_primitive(n->op)) {
         r = lw_apply(l, n->op, n->n_in, wide, &n->attrs);
     } else {
@@ -424,8 +470,14 @@ static enum proem_status copy_outputs(struct lower *l) {
 }
 
 enum proem_status opt_lower(const struct graph *g, struct lowered *out, struct err *e) {
+    return opt_lower_for(g, NULL, NULL, out, e);
+}
+
+enum proem_status opt_lower_for(const struct graph *g, const struct device_desc *d,
+                                const struct dims_binding *dims, struct lowered *out,
+                                struct err *e) {
     *out = (struct lowered){0};
-    struct lower l = {.src = g, .out = out, .at = {.err = e}};
+    struct lower l = {.src = g, .out = out, .at = {.err = e}, .device = d, .dims = dims};
     l.dst = out->graph = graph_new(g->arena, g->sx, g->name);
     out->value_of = ARENA_NEW(g->arena, value_id, g->values.n);
     if (l.dst == NULL || out->value_of == NULL) return err_nomem(e);

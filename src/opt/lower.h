@@ -6,6 +6,7 @@
 #ifndef PROEM_LOWER_H
 #define PROEM_LOWER_H
 
+#include "base/device.h"
 #include "graph/graph.h"
 
 enum check_kind {
@@ -32,6 +33,12 @@ struct lowered {
 /* needs: a verified graph. gives: a graph of primitives with the same parameters and outputs.
  * Everything is allocated in g's arena. */
 enum proem_status opt_lower(const struct graph *g, struct lowered *out, struct err *e);
+/* The same for a device and sizes that are likely: products of two operands of 8-bit floats get them
+ * as f16, which holds them exactly, where its tensor cores sum 16-bit operands better than those and
+ * there are rows enough to store them. */
+enum proem_status opt_lower_for(const struct graph *g, const struct device_desc *d,
+                                const struct dims_binding *dims, struct lowered *out,
+                                struct err *e);
 
 /* Is the operator one that lowering leaves alone? */
 bool op_is_primitive(enum op op);

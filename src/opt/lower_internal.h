@@ -13,6 +13,8 @@ struct lower {
     struct graph *dst;
     struct lowered *out;
     struct place at;
+    const struct device_desc *device; /* NULL: any */
+    const struct dims_binding *dims;
 };
 
 const struct value *lw_val(const struct lower *l, value_id v);

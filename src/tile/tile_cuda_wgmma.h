@@ -16,6 +16,7 @@ struct tile_wgmma_operand {
     int leaf_bits;   /* of leaf 0 */
     bool leaf1_same; /* a second leaf is as wide as the first and has a map as well */
     bool map;        /* leaf 0 has a tensor map */
+    bool spread;     /* one of its rows' blocks of 32 in another order (MM_SPREAD) */
     bool lines; /* rows of leaf 0 (or each 16 bytes that an address is asked for) are aligned to
                         16 bytes */
     int group;  /* elements along k that share a part; 0: none */
@@ -27,7 +28,6 @@ struct tile_wgmma_problem {
     int n_b;            /* right operands, of one kind */
     bool whole_numbers; /* i8, u8: sums in i32 */
     struct tile_wgmma_operand a, b;
-    bool c_reads; /* the epilogue loads one element or more for each result */
     double c_ops; /* its arithmetic for a result */
     int passed;   /* of the tiles that fit, so many are passed over, best first; < 0: none */
 };
@@ -38,7 +38,7 @@ enum tile_feed { TILE_FEED_TMA = 1, TILE_FEED_COPY, TILE_FEED_VALUE };
 struct tile_wgmma {
     bool fits;   /* false: the template cannot take the problem */
     int choices; /* tiles that fit: all of one K order */
-    bool swap, regs, turns, fetch;
+    bool swap, regs, turns, spread;
     enum tile_feed a_feed, b_feed;
     int rows, cols, stages, consumers, cluster, raster;
     int producer_regs, consumer_regs;

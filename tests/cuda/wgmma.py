@@ -23,7 +23,7 @@ PLAIN, RELU, AFFINE, GATHER, CONCAT, ACROSS, SCALED_I8, SCALED_I4, SCALED_FP8, G
 
 BASE = dict(MM_ACC_S="float", MM_OB_=2, MM_NB=1, MM_A_DTYPE=BF16, MM_B0_DTYPE=BF16, MM_A_AXIS=1, MM_B0_AXIS=1,
             MM_A_FEED=TMA, MM_B0_FEED=TMA, MM_A_PLAIN=1, MM_B0_PLAIN=1, MM_A_GROUP=0, MM_B0_GROUP=0, MM_A_LEAVES=1,
-            MM_B0_LEAVES=1, MM_A_LEAF0_BITS=16, MM_B0_LEAF0_BITS=16, MM_SWAP=0, MM_REGS=0, MM_ROWS=128, MM_COLS=256,
+            MM_B0_LEAVES=1, MM_A_LEAF0_BITS=16, MM_B0_LEAF0_BITS=16, MM_SWAP=0, MM_SPREAD=0, MM_REGS=0, MM_ROWS=128, MM_COLS=256,
             MM_STAGES=4, MM_CONSUMERS=2, MM_CLUSTER=1, MM_RASTER=8, MM_PRODUCER_REGS=40,
             MM_CONSUMER_REGS=232, HOOK_A=PLAIN, HOOK_B=PLAIN, HOOK_C=PLAIN, ALIGNED=0)
 
@@ -38,6 +38,7 @@ def cfg(*parts, **kw):
 
 C2 = dict(MM_CLUSTER=2)
 BATCH = dict(MM_INTERLEAVE=0)
+SPREAD = dict(MM_SPREAD=1)
 TURNS = dict(MM_TURNS=1, MM_ROWS=64, MM_STAGES=5)
 VAL_REGS = dict(MM_PRODUCER_REGS=136, MM_CONSUMER_REGS=184)
 A_REGS = dict(MM_REGS=1, MM_A_PLAIN=0)
@@ -52,11 +53,20 @@ A_COPY = dict(MM_A_FEED=COPY, MM_PRODUCER_REGS=88, MM_CONSUMER_REGS=208)
 FP8 = dict(MM_OB_=1, MM_A_DTYPE=E4M3, MM_B0_DTYPE=E4M3, MM_COLS=128, MM_STAGES=5, MM_A_LEAF0_BITS=8, MM_B0_LEAF0_BITS=8)
 OUT = dict(HOOK_C=32)
 SMALL = [(1, 384, 512, 512), (1, 200, 328, 200), (3, 256, 264, 128), (1, 1000, 520, 1096), (1, 40, 16, 64)]
+OF_32 = [(1, 384, 512, 512), (1, 200, 352, 200), (1, 1000, 544, 1096), (1, 40, 32, 64)]
 ODD = [(1, 131, 77, 67), (2, 300, 257, 129), (1, 129, 259, 64)]
 CHECKS = {
     "plain": (cfg(OUT), SMALL),
     "plain_c2": (cfg(OUT, C2), SMALL),
     "plain_t": (cfg(OUT, TURNS), SMALL),
+    "spread": (cfg(OUT, SPREAD), OF_32),
+    "spread_t": (cfg(OUT, SPREAD, TURNS), OF_32),
+    "spread_t_c2": (cfg(OUT, SPREAD, TURNS, C2), OF_32),
+    "spread_two": (cfg(OUT, SPREAD, TWO_B), OF_32),
+    "spread_fp8": (cfg(OUT, SPREAD, FP8), OF_32),
+    "spread_relu": (cfg(OUT, SPREAD, A_REGS, HOOK_A=RELU), OF_32),
+    "spread_gelu_t": (cfg(SPREAD, TURNS, HOOK_C=GELU), OF_32),
+    "gelu_swap": (cfg(HOOK_C=GELU, MM_SWAP=1), SMALL),
     "plain_t_c2": (cfg(OUT, TURNS, C2, MM_COLS=192), SMALL),
     "plain_t128_c2": (cfg(OUT, TURNS, C2, MM_ROWS=128, MM_COLS=128, MM_STAGES=6), SMALL),
     "rs_t_c1": (cfg(OUT, TURNS, MM_REGS=1), SMALL),
@@ -119,13 +129,14 @@ timed("t_r256", [S4, S8, SW], MM_ROWS=256, MM_COLS=128)
 timed("t_rs_b", [S4, S8, SW], MM_REGS=1, **BATCH)
 timed("t_t_c1", [S4, S8, SW], TURNS)
 timed("t_t_c2", [S4, S8], TURNS, C2)
+timed("t_s_c1", [S4, S8, SW], SPREAD)
+timed("t_s_t_c1", [S4, S8, SW], SPREAD, TURNS)
+timed("t_gelu_s_c1", [S4], SPREAD, HOOK_C=GELU, ALIGNED=1)
+timed("t_gelu_s_t_c1", [S4], SPREAD, TURNS, HOOK_C=GELU, ALIGNED=1)
 timed("t_kn_c1", [S4], MM_B0_AXIS=0, HOOK_B=ACROSS)
 timed("t_al_c1", [S4], ALIGNED=1)
 timed("t_gelu_c1", [S4], HOOK_C=GELU, ALIGNED=1)
-timed("t_gelu_f_c1", [S4], HOOK_C=GELU, ALIGNED=1, MM_C_FETCH=1)
-timed("t_gelu_f_c2", [S4], C2, HOOK_C=GELU, ALIGNED=1, MM_C_FETCH=1)
 timed("t_gelu_t_c1", [S4], TURNS, HOOK_C=GELU, ALIGNED=1)
-timed("t_gelu_t_f_c1", [S4], TURNS, HOOK_C=GELU, ALIGNED=1, MM_C_FETCH=1)
 timed("t_relu_b", [S4], A_REGS, HOOK_A=RELU, **BATCH)
 timed("t_relu_i", [S4], A_REGS, HOOK_A=RELU)
 timed("t_affine_b", [S4], A_REGS, HOOK_A=AFFINE, **BATCH)
@@ -432,6 +443,10 @@ class Problem:
             if not d["MM_%s_AXIS" % x]:
                 self.maps.append(encode(p, ob, [rows, K, Z], [ld * ob, ld * K * ob], [bk, bk, 1]))
                 continue
+            if d["MM_SPREAD"] and not on_rows:
+                self.maps.append(encode(p, ob, [K, 2, 4, 4, rows // 32], [ld * ob * s for s in (1, 8, 2, 32)],
+                                        [bk, 2, 4, 4, box_rows // 32]))
+                continue
             bits = d["MM_%s_LEAF0_BITS" % x]
             if bits < 8:
                 self.maps.append(encode(p, 1, [K * bits // 8, rows, Z], [ld * bits // 8, ld * bits // 8 * per],
@@ -527,7 +542,7 @@ def check(folder, names):
             for n in mine:
                 d, shapes = todo[n]
                 if n in TIMES:
-                    shapes = [(1, 520, 776, 512), (1, 300, 272, 384)]
+                    shapes = [(1, 520, 800, 512), (1, 300, 288, 384)] if d["MM_SPREAD"] else [(1, 520, 776, 512), (1, 300, 272, 384)]
                 e = check_one(torch, folder, n, d, shapes)
                 os.write(w, ("%s\t%s\n" % (n, e)).encode())
                 if "Error" in e:

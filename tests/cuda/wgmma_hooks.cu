@@ -389,14 +389,6 @@ PK_D void k0_c_store(const k0_args *g, const k0_c_row<W> *r, pk_i64 z, pk_i64 m,
 #endif
 }
 
-#if MM_C_FETCH
-template <int W>
-PK_D void k0_c_fetch(const k0_args *g, const k0_c_row<W> *r, pk_i64 z, pk_i64 m, pk_i64 n,
-                     int cnt) {
-    asm volatile("prefetch.global.L2 [%0];" ::"l"((const u16 *)g->buf[4] + r->at + n));
-}
-#endif
-
 enum { threads = 128 * (1 + MM_CONSUMERS) };
 #include "../../src/gen/cuda/templates/matmul_wgmma.cu"
 

@@ -132,8 +132,8 @@ static enum proem_status make_units(struct state *t, struct arena *a, struct gra
                                     struct gen_unit **u, int *n, int *choices, struct err *e) {
     struct lowered low;
     struct plan p;
-    TRY(opt_lower(g, &low, e));
     struct dims_binding dims = dims_binding_new(a, g);
+    TRY(opt_lower_for(g, &t->device, &dims, &low, e));
     struct plan_options o = {
         .prec = from->prec, .policy = FUSE_MODEL, .dims = &dims, .device = &t->device};
     TRY(plan_lowered(g, &low, &o, &p, e));

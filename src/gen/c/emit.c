@@ -366,7 +366,7 @@ const char *emit_params(const struct emit *e) {
 
 /* Do W elements from `off` on start at a multiple of their size, or of 16 bytes? Then a device moves
  * them at once; CPUs do not care. */
-static bool starts_whole(struct emit *e, sx off, enum dtype d) {
+bool emit_starts_whole(struct emit *e, sx off, enum dtype d) {
     sx one, rest;
     int64_t step, parts = 128 / dtype_bits(d);
     if (!e->cuda || !e->aligned || e->W == 1 || e->W * dtype_bits(d) % 8 != 0) return false;
@@ -409,7 +409,8 @@ static void define_load(struct emit *e, fn_id f, const struct fn_node *n) {
         str_printf(e->body,
                    "    const %s v%u = cnt == PK_W ? %s(g->buf[%d], o%u) : %s(g->buf[%d], "
                    "o%u, cnt);\n",
-                   lane, v, emit_access(e, starts_whole(e, off, n->dtype) ? "lda" : "ld", n->dtype),
+                   lane, v,
+                   emit_access(e, emit_starts_whole(e, off, n->dtype) ? "lda" : "ld", n->dtype),
                    slot, v, emit_access(e, "ldn", n->dtype), slot, v);
         return;
     }
@@ -725,7 +726,8 @@ void emit_store(struct emit *e, const struct kernel_store *st) {
     }
     if (l.kind == LANES_LINEAR && l.step == 1 && !vary) {
         str_printf(e->body, "    if (cnt == PK_W) %s(g->buf[%d], ",
-                   emit_access(e, starts_whole(e, off, d) ? "sta" : "st", d), e->slot[st->value]);
+                   emit_access(e, emit_starts_whole(e, off, d) ? "sta" : "st", d),
+                   e->slot[st->value]);
         emit_sx(e, off, false, e->body);
         str_printf(e->body, ", %s);\n    else %s(g->buf[%d], ", v, emit_access(e, "stn", d),
                    e->slot[st->value]);

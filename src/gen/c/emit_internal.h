@@ -34,6 +34,8 @@ int emit_leaf_group(struct emit *e, fn_id load, sx inner);
 const char *emit_ref(struct emit *e, fn_id f);
 /* The node's stage in the hook at hand. */
 int emit_stage_of(struct emit *e, fn_id f);
+/* Do W elements from `off` on start at a multiple of their size, or of 16 bytes? */
+bool emit_starts_whole(struct emit *e, sx off, enum dtype d);
 /* Visit the nodes that f is computed from directly: operands and look-ups of its indices. */
 void emit_deps(struct emit *e, fn_id f, fn_visit visit, void *user);
 /* Statements that define the node's local variable; its deps are defined. */

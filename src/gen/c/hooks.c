@@ -270,7 +270,10 @@ static void matmul_store(struct emit *e) {
                emit_hook_type(e, "row"), swap ? "n" : "m", swap ? "m" : "n");
     for (int i = 0; i < k->n_b; i++)
         str_printf(&params, ", %s acc%d", hooks_acc_lane(k->acc), i);
+    e->staged = e->cuda ? cuda_results(e) : NULL;
+    if (e->staged != NULL) str_add(&params, staged_params(e, e->staged));
     store_function(e, "c_store", emit_part(e, &params), "k", false);
+    e->staged = NULL;
     sx row = swap ? k->n : k->m;
     if (!e->cuda && fetch_needed(e, row, along))
         fetch_write(e, row, along, swap ? "n" : "m", swap ? "m" : "n");

@@ -118,6 +118,40 @@ void cuda_staged(struct emit *e, fn_id f, sx outer, const char *o, const char *p
                   missing);
 }
 
+/* What Hopper's product loads for its results before it has them: the constants and P_c_load. */
+const struct staged *cuda_results(struct emit *e) {
+    struct staged *s = ARENA_NEW(e->arena, struct staged, 1);
+    if (s == NULL || e->k->tile.cuda.form != TILE_WGMMA) return NULL;
+    staged_results(e, s);
+    if (s->n == 0) return NULL;
+    struct str body;
+    str_init(&body, e->out->alloc);
+    emit_begin(e, STAGE_VALUE, &body);
+    str_printf(e->out, "#define MM_C_LEAVES %d\n", s->n);
+    for (int i = 0; i < s->n; i++) {
+        const struct fn_node *n = fn_get(e->fns, s->leaf[i]);
+        str_printf(e->out, "#define MM_C_LEAF%d_BITS %d\n", i, dtype_bits(n->dtype));
+        emit_operands(e, s->leaf[i]);
+        sx off = emit_offset(e, n->tensor, n->rank, n->idx);
+        str_printf(&body, "    pk_raw<pk_dt_%s, PK_W, %d>(g->buf[%d], ", dtype_name(n->dtype),
+                   emit_starts_whole(e, off, n->dtype), e->slot[n->tensor]);
+        emit_sx(e, off, false, &body);
+        str_printf(&body, ", cnt, raw%d);\n", i);
+    }
+    str_printf(e->out,
+               "PK_I void %s_c_load(const struct pk_args *g, const %s *r, pk_i64 z, pk_i64 m, "
+               "pk_i64 n, int cnt",
+               e->prefix, emit_hook_type(e, "row"));
+    for (int i = 0; i < s->n; i++)
+        str_printf(e->out, ", unsigned *raw%d", i);
+    str_printf(e->out,
+               ")\n{\n    const pk_i64 k = 0;\n    (void)r, (void)z, (void)m, (void)n, (void)k;\n"
+               "%s}\n\n",
+               emit_part(e, &body));
+    str_free(&body);
+    return s;
+}
+
 struct narrowest {
     struct emit *e;
     int bits; /* of an element, the narrowest that is read or written in runs */

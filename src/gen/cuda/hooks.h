@@ -13,6 +13,8 @@ void cuda_operand(struct emit *e, const char *name, fn_id f, bool along_k, int g
 bool cuda_only_along(struct emit *e, fn_id f);
 /* What is common to all operands of a product. */
 void cuda_product(struct emit *e, int n_b);
+/* Loads ahead of a product's results: P_c_load; NULL: there are none. Within the results' hook. */
+const struct staged *cuda_results(struct emit *e);
 /* The staged form of the hook at hand (staged.h), whose value function has these parameters. */
 void cuda_staged(struct emit *e, fn_id f, sx outer, const char *o, const char *params,
                  const char *missing);

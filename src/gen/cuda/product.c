@@ -32,6 +32,7 @@ void product_add(struct emit *e, fn_id f, sx outer, const struct staged *s) {
     if (s->pieces != 0) return;
     o->mapped = staged_map(e, s->leaf[0], e->vec, outer, extent, &o->map);
     o->batched = o->mapped && by_batch(e, &o->map);
+    o->by_32 = sx_divides(e->sp, sx_const(e->sp, 32), extent);
     o->same = s->n == 2 && dtype_bits(fn_get(e->fns, s->leaf[1])->dtype) == o->leaf_bits &&
               staged_map(e, s->leaf[1], e->vec, outer, extent, &o->map1) && o->mapped &&
               by_batch(e, &o->map1) == o->batched;
@@ -41,8 +42,24 @@ static void define(struct emit *e, const char *name, const char *what, int v) {
     str_printf(e->out, "#define MM_%s%s %d\n", name, what, v);
 }
 
+/* Rows n as n % 2, n / 8 % 4, n / 2 % 4, n / 32: what MM_SPREAD wants. */
+static void spread_map(struct emit *e, struct gen_tensor_map *m) {
+    static const int counts[] = {2, 4, 4}, steps[] = {1, 8, 2};
+    sx rows = m->dims[1], line = m->strides[1];
+    int box = m->box[1];
+    m->rank = 5;
+    for (int i = 0; i < 3; i++) {
+        m->dims[1 + i] = sx_const(e->sp, counts[i]);
+        m->strides[1 + i] = sx_mul(e->sp, line, sx_const(e->sp, steps[i]));
+        m->box[1 + i] = counts[i];
+    }
+    m->dims[4] = sx_div(e->sp, rows, sx_const(e->sp, 32));
+    m->strides[4] = sx_mul(e->sp, line, sx_const(e->sp, 32));
+    m->box[4] = box / 32;
+}
+
 static void add_map(struct emit *e, const struct product_operand *o,
-                    const struct gen_tensor_map *leaf, int rows) {
+                    const struct gen_tensor_map *leaf, int rows, bool spread) {
     struct product *p = e->product;
     struct gen_tensor_map *m = &p->maps[p->n_maps++];
     /* a block of K takes 128 bytes of the operand's dtype, of a narrower leaf fewer */
@@ -57,6 +74,7 @@ static void add_map(struct emit *e, const struct product_operand *o,
         m->dims[2] = sx_const(e->sp, 1);
         m->strides[2] = m->strides[1];
     }
+    if (spread) spread_map(e, m);
 }
 
 /* Right operands are described together: what one of them cannot do, none does. */
@@ -68,6 +86,7 @@ static struct tile_wgmma_operand describe(const struct product_operand *o, int n
                                    .leaf_bits = o->leaf_bits,
                                    .leaf1_same = o->same,
                                    .map = o->mapped && (o->along_k || r.bits == 16),
+                                   .spread = o->mapped && o->along_k && !o->batched && o->by_32,
                                    .lines = o->lines,
                                    .group = o->group,
                                    .ops = o->ops};
@@ -75,8 +94,9 @@ static struct tile_wgmma_operand describe(const struct product_operand *o, int n
         bool same = o[i].along_k == r.along && o[i].plain == r.plain && o[i].leaves == r.leaves &&
                     o[i].leaf_bits == r.leaf_bits && o[i].mapped == o->mapped &&
                     o[i].group == r.group && o[i].same == o->same && o[i].lines == o->lines;
+        r.spread = r.spread && o[i].by_32 && o[i].batched == o->batched;
         if (same) continue;
-        r.plain = r.map = r.lines = false;
+        r.plain = r.map = r.lines = r.spread = false;
         r.leaves = 0;
     }
     return r;
@@ -122,12 +142,13 @@ static void wgmma_constants(struct emit *e) {
         str_printf(e->out, "#define MM_%s_FEED %s\n", o->name, feeds[feed]);
         define(e, o->name, "_MAP_Z", o->batched);
         if (feed != TILE_FEED_TMA) continue;
-        add_map(e, o, &o->map, rows ? t->rows : t->cols / t->cluster);
-        if (rows && t->regs && o->leaves > 1) add_map(e, o, &o->map1, t->rows);
+        add_map(e, o, &o->map, rows ? t->rows : t->cols / t->cluster, t->spread && !rows);
+        if (rows && t->regs && o->leaves > 1) add_map(e, o, &o->map1, t->rows, false);
     }
     define(e, "SWAP", "", t->swap);
     define(e, "REGS", "", t->regs);
     define(e, "TURNS", "", t->turns);
+    define(e, "SPREAD", "", t->spread);
     define(e, "ROWS", "", t->rows);
     define(e, "COLS", "", t->cols);
     define(e, "STAGES", "", t->stages);

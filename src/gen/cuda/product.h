@@ -18,6 +18,7 @@ struct product_operand {
     double ops;  /* arithmetic for an element */
     bool mapped; /* leaf 0 has a tensor map */
     bool batched;
+    bool by_32; /* its rows are a multiple of 32 */
     bool lines; /* rows of leaf 0 start at multiples of 16 bytes */
     bool same;  /* leaf 1 is as wide and has a map as well */
     struct gen_tensor_map map, map1;

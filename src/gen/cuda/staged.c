@@ -145,6 +145,41 @@ int staged_of(const struct staged *s, fn_id load) {
     return -1;
 }
 
+/* ---- results ---------------------------------------------------------------------------------- */
+
+static bool is_result_leaf(struct emit *e, fn_id f) {
+    const struct fn_node *n = fn_get(e->fns, f);
+    bool some = n->kind == FN_LOAD && n->dtype != DT_BOOL && dtype_bits(n->dtype) >= 8;
+    if (!some || dtype_bits(n->dtype) > 32 || emit_stage_of(e, f) != STAGE_VALUE) return false;
+    sx off = emit_offset(e, n->tensor, n->rank, n->idx);
+    struct lanes l = emit_lanes(e, off);
+    return l.kind == LANES_LINEAR && l.step == 1 && sx_has(e->sp, off, e->k->m) &&
+           !sx_has_look(e, off);
+}
+
+static void result_visit(void *user, fn_id f) {
+    struct find *w = user;
+    if (w->seen[f]) return;
+    w->seen[f] = true;
+    if (fn_get(w->e->fns, f)->kind == FN_SELECT) return;
+    if (is_result_leaf(w->e, f)) {
+        if (w->count < MAX_LEAVES) w->s->leaf[w->count] = f;
+        w->count++;
+        return;
+    }
+    emit_deps(w->e, f, result_visit, w);
+}
+
+void staged_results(struct emit *e, struct staged *out) {
+    struct find w = {e, out, ARENA_NEW(e->arena, bool, e->n_fns), 0};
+    *out = (struct staged){0};
+    if (w.seen == NULL) return;
+    for (size_t i = 0; i < e->k->stores.n; i++) {
+        if (e->k->stores.at[i].bounds.n == 0) result_visit(&w, e->k->stores.at[i].f);
+    }
+    out->n = w.count < MAX_RESULT_LEAVES ? w.count : MAX_RESULT_LEAVES;
+}
+
 /* ---- tensor maps ----------------------------------------------------------------------------- */
 
 bool staged_map(struct emit *e, fn_id leaf, sx vec, sx outer, sx n_outer,

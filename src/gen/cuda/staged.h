@@ -13,7 +13,8 @@
 #include "gen/c/emit.h"
 #include "gen/gen.h"
 
-#define MAX_LEAVES 4
+#define MAX_LEAVES        4
+#define MAX_RESULT_LEAVES 2
 
 struct staged {
     int n;
@@ -27,6 +28,9 @@ fn_id staged_source(struct emit *e, fn_id f);
 /* The leaves of f over (z, outer, k) with lanes along `vec`, in the order in which they are met. Call
  * it after emit_hook for f, so that stages are known. More than four: none. */
 void staged_find(struct emit *e, fn_id f, sx vec, struct staged *out);
+/* What the results' hook loads for each result: with both coordinates, without gaps along the lanes,
+ * whatever else holds. The first few of them. */
+void staged_results(struct emit *e, struct staged *out);
 /* For templates that know no 2-bit elements, and ask for a row's address once: other leaves only. */
 void staged_keep_simple(struct emit *e, struct staged *s);
 /* Number of a leaf, -1. */

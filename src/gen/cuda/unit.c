@@ -103,7 +103,10 @@ static void write_prelude(const struct families *u, struct str *out) {
         }
         p += n + (p[n] == ' ');
     }
-    if (any) add_file("double.h", out);
+    if (any) {
+        add_file("double.h", out);
+        add_file("special.h", out);
+    }
     add_file("shared_close.h", out);
     write_lifts(u, out);
 }

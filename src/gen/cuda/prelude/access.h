@@ -134,18 +134,22 @@ template <class D, int W, class T> PK_D void pk_pack_value(const pk_lanes<T, W> 
 
 /* ---- single elements ------------------------------------------------------------------------- */
 
+/* Hooks read tensors that their launch does not write, but for a store over the very elements that it
+ * is made of: loads by __ldg may move up past stores. */
+
 template <class D> PK_D typename D::scalar pk_lds(const void *base, pk_i64 i) {
     if constexpr (D::bits == 64)
-        return pk_cast_bits<typename D::scalar>(((const pk_u64 *)base)[i]);
+        return pk_cast_bits<typename D::scalar>(__ldg((const pk_u64 *)base + i));
     else if constexpr (D::bits == 32)
-        return D::value(((const unsigned *)base)[i]);
+        return D::value(__ldg((const unsigned *)base + i));
     else if constexpr (D::bits == 16)
-        return D::value(((const unsigned short *)base)[i]);
+        return D::value(__ldg((const unsigned short *)base + i));
     else if constexpr (D::bits == 8)
-        return D::value(((const unsigned char *)base)[i]);
+        return D::value(__ldg((const unsigned char *)base + i));
     else {
         const int per = 8 / D::bits;
-        return D::value((unsigned)((const unsigned char *)base)[i / per] >> (i % per * D::bits) &
+        return D::value((unsigned)__ldg((const unsigned char *)base + i / per) >>
+                            (i % per * D::bits) &
                         ((1u << D::bits) - 1u));
     }
 }
@@ -173,22 +177,22 @@ template <class D> PK_D void pk_sts(void *base, pk_i64 i, typename D::scalar v) 
 template <int BYTES> PK_D void pk_get_words(const void *p, unsigned *w) {
     if constexpr (BYTES >= 16) {
         PK_EACH(BYTES / 16) {
-            const uint4 t = ((const uint4 *)p)[l];
+            const uint4 t = __ldg((const uint4 *)p + l);
             w[4 * l] = t.x;
             w[4 * l + 1] = t.y;
             w[4 * l + 2] = t.z;
             w[4 * l + 3] = t.w;
         }
     } else if constexpr (BYTES == 8) {
-        const uint2 t = *(const uint2 *)p;
+        const uint2 t = __ldg((const uint2 *)p);
         w[0] = t.x;
         w[1] = t.y;
     } else if constexpr (BYTES == 4) {
-        w[0] = *(const unsigned *)p;
+        w[0] = __ldg((const unsigned *)p);
     } else if constexpr (BYTES == 2) {
-        w[0] = *(const unsigned short *)p;
+        w[0] = __ldg((const unsigned short *)p);
     } else {
-        w[0] = *(const unsigned char *)p;
+        w[0] = __ldg((const unsigned char *)p);
     }
 }
 template <int BYTES> PK_D void pk_put_words(void *p, const unsigned *w) {
@@ -246,6 +250,28 @@ template <class D, int W> PK_D pk_lanes<typename D::scalar, W> pk_lda(const void
 }
 template <class D, int W> PK_D pk_lanes<typename D::scalar, W> pk_ld1(const void *base, pk_i64 i) {
     return pk_lanes<typename D::scalar, W>(pk_lds<D>(base, i));
+}
+/* The bits of W elements, loaded where this stands; those past the first n are 0. ALIGNED: all W are
+ * where they can be moved as whole words. */
+template <class D, int W, bool ALIGNED>
+PK_D void pk_raw(const void *base, pk_i64 i, int n, unsigned *w) {
+    constexpr int bytes = W * D::bits / 8;
+    const char *const p = ALIGNED ? (const char *)base + i * D::bits / 8 : pk_whole<D, W>(base, i);
+    if (n != W || (!ALIGNED && p == 0)) {
+        pk_pack<D, W>(pk_ldn<D, W>(base, i, n), w);
+        return;
+    }
+    const size_t a = __cvta_generic_to_global(p);
+    if constexpr (bytes % 16 == 0) {
+        PK_EACH(bytes / 16)
+        asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(w[4 * l]), "=r"(w[4 * l + 1]), "=r"(w[4 * l + 2]), "=r"(w[4 * l + 3])
+                     : "l"(a + 16 * l));
+    } else if constexpr (bytes == 8) {
+        asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "=r"(w[0]), "=r"(w[1]) : "l"(a));
+    } else {
+        pk_get_words<bytes>(p, w);
+    }
 }
 template <class D, int W>
 PK_D pk_lanes<typename D::scalar, W> pk_ldg(const void *base, const pk_i64 *at, int n) {

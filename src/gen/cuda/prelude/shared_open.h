@@ -6,6 +6,10 @@
 #define PK_FMA_ 1
 #define PK_512_ 0
 #define PK_NO_LIBM
+/* the GPU has its own, special.h */
+#define pk_sigmoid_vf32 pk_sigmoid_shared_
+#define pk_silu_vf32    pk_silu_shared_
+#define pk_gelu_vf32    pk_gelu_shared_
 
 #define PK_LIBM1_(name, lane, scalar, f)                                                           \
     PK_I lane name(lane a) {                                                                       \

@@ -51,6 +51,8 @@
  *   #define MM_SWAP 0
  *   #define MM_REGS 0
  *   #define MM_TURNS 0
+ *   #define MM_SPREAD 0             1: the columns' boxes come in another order, see below; not with
+ *                                   MM_SWAP, and only by PK_FEED_TMA
  *   #define MM_ROWS 128             64 for each consumer of a tile, or 128 with few columns
  *   #define MM_COLS 256             64, 128, 192, 256
  *   #define MM_INTERLEAVE 1         0, to be measured: fragments are made behind all products of a block
@@ -59,8 +61,9 @@
  *   #define MM_CONSUMERS 2          warpgroups
  *   #define MM_CLUSTER 1            1, 2, 4; more than 1: the columns' operand is fed by the copy engine
  *   #define MM_RASTER 8             rows of cluster tiles that are walked down before the next column
- *   #define MM_C_FETCH 1            optional: there is a hook c_fetch<8>(g, &row, z, m, n, cnt) that
- *                                   prefetches what c_store will read for n .. n + cnt - 1, cnt <= 64
+ *   #define MM_C_LEAVES 1, MM_C_LEAF0_BITS 16    what c_store reads with its results' coordinates, at
+ *                                   most 2: c_load(g, &row, z, m, n, cnt, raw0..) loads it ahead as
+ *                                   registers, which c_store gets behind the sums
  *   #define MM_PRODUCER_REGS 40
  *   #define MM_CONSUMER_REGS 232    registers of a thread; multiples of 8
  *
@@ -72,6 +75,9 @@
  * has three dimensions: axis 1: k, row, z, with a box of a block of K (in bytes for a leaf below 8
  * bits) times MM_ROWS or MM_COLS / MM_CLUSTER rows; axis 0: row, k, z, with a box of 128 bytes of rows
  * times a block of K. Swizzle: as wide as the box's line, 128, 64 or 32 bytes.
+ * With MM_SPREAD the columns' maps have five: k, and the column n as n % 2, n / 8 % 4, n / 2 % 4,
+ * n / 32, with a box of all of these and MM_COLS / MM_CLUSTER / 32. Column 8 q + 2 j + e of 32 is then
+ * wgmma's column 8 j + 2 q + e, and the sums that a thread holds lie side by side.
  *
  * Launch: MM(main), 128 * (1 + MM_CONSUMERS) threads, clusters of MM_CLUSTER, as many blocks
  * as SMs at most (a multiple of MM_CLUSTER), MM_SHARED bytes of dynamic shared memory.
@@ -131,6 +137,9 @@ enum {
 };
 static_assert(MM_ROWS == 64 * (MM_TURNS ? 1 : MM_CONSUMERS) * MM(mi), "rows");
 static_assert(!MM_TURNS || MM_CONSUMERS == 2, "two take turns");
+static_assert(!MM_SPREAD || (!MM_SWAP && MM(cols_op)::feed == PK_FEED_TMA &&
+                             MM(cols1_op)::feed == PK_FEED_TMA && MM(cols_op)::along),
+              "boxes put columns in order");
 static_assert(MM_CLUSTER == 1 || (MM(cols_op)::feed == PK_FEED_TMA && MM_COLS_NB == 1) ||
                   (MM(cols_op)::feed == PK_FEED_TMA && MM(cols1_op)::feed == PK_FEED_TMA),
               "a cluster shares boxes");
@@ -213,7 +222,8 @@ template <class OP, int ROWS, int BYTES> struct MM(means)<OP, ROWS, BYTES, PK_FE
 
 /* AHEAD blocks of K are loaded and computed before the first of them is written: their loads are
  * under way together. 0: none before its stage is free. */
-template <class OP, int ROWS, int BYTES, bool SHARED, int AHEAD> struct MM(way) {
+template <class OP, int ROWS, int BYTES, bool SHARED, int AHEAD, bool SPREAD = false>
+struct MM(way) {
     enum { copy = OP::feed == PK_FEED_COPY, value = OP::feed == PK_FEED_VALUE };
     typedef struct MM(means)<OP, ROWS, BYTES> means;
     typename means::copier copier;
@@ -239,12 +249,13 @@ template <class OP, int ROWS, int BYTES, bool SHARED, int AHEAD> struct MM(way) 
     __device__ __forceinline__ void box(unsigned dst, const pk_tensor_map *map, unsigned bar,
                                         pk_i64 z, pk_i64 o, pk_i64 k, unsigned rank) {
         if constexpr (OP::feed == PK_FEED_TMA)
-            MM(load_box)<OP, ROWS, BYTES, SHARED>(dst, map, bar, z, o, k, rank);
+            MM(load_box)<OP, ROWS, BYTES, SHARED, SPREAD>(dst, map, bar, z, o, k, rank);
     }
     __device__ __forceinline__ void box1(unsigned dst, const pk_tensor_map *map, unsigned bar,
                                          pk_i64 z, pk_i64 o, pk_i64 k, unsigned rank) {
         if constexpr (OP::feed == PK_FEED_TMA && OP::leaf1_bits != 0)
-            MM(load_box)<OP, ROWS, BYTES, SHARED>(dst + MM(leaf1_at), map, bar, z, o, k, rank);
+            MM(load_box)<OP, ROWS, BYTES, SHARED, SPREAD>(dst + MM(leaf1_at), map, bar, z, o, k,
+                                                          rank);
     }
     /* Block a of those ahead. */
     __device__ __forceinline__ void fill(unsigned dst, const struct pk_args *g, pk_i64 k, pk_i64 K,
@@ -278,12 +289,12 @@ PK_D void MM(produce)(const struct pk_args *g, const struct MM(tiles) & tiles, u
                       const pk_tensor_map *cols_map, const pk_tensor_map *cols1_map,
                       const pk_tensor_map *leaf1_map) {
     struct MM(way)<MM(rows_op), MM_ROWS, MM(row_bytes), false, MM(made_ahead)> rows;
-    struct MM(way)<MM(cols_op), MM_COLS, 128, (MM_CLUSTER > 1), MM(made_ahead)> cols;
+    struct MM(way)<MM(cols_op), MM_COLS, 128, (MM_CLUSTER > 1), MM(made_ahead), MM_SPREAD> cols;
 #if MM_ROWS_NB > 1
     struct MM(way)<MM(rows1_op), MM_ROWS, MM(row_bytes), false, 0> rows1;
 #endif
 #if MM_COLS_NB > 1
-    struct MM(way)<MM(cols1_op), MM_COLS, 128, (MM_CLUSTER > 1), 0> cols1;
+    struct MM(way)<MM(cols1_op), MM_COLS, 128, (MM_CLUSTER > 1), 0, MM_SPREAD> cols1;
 #endif
     struct MM(ring) at = {0, 0};
     for (unsigned i = blockIdx.x / MM_CLUSTER; i < tiles.n; i += gridDim.x / MM_CLUSTER) {
@@ -352,11 +363,11 @@ PK_D void MM(store_zeros)(const struct pk_args *g) {
         MM(c_row)<8> row = MM(c_row_init)<8>(g, z, m);
         pk_lanes<MM_ACC_S, 8> zero((MM_ACC_S)0);
         int cnt = s.N - n >= 8 ? 8 : (int)(s.N - n);
-#if MM_NB > 1
-        MM(c_store)<8>(g, &row, z, m, n, cnt, zero, zero);
-#else
-        MM(c_store)<8>(g, &row, z, m, n, cnt, zero);
-#endif
+        pk_lanes<MM_ACC_S, 8> v[MM_NB];
+        _Pragma("unroll") for (int b = 0; b < MM_NB; b++) v[b] = zero;
+        struct MM(raw) raw;
+        MM(load_8)<false>(g, &row, z, m, n, cnt, &raw);
+        MM(store_8)<false>(g, &row, z, m, n, cnt, v, raw);
     }
 }
 
@@ -410,7 +421,8 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + MM_CONSUMERS), 1)
     unsigned stages = (pk_shared_address(pk_shared) + 1023) & ~1023u;
     unsigned turn = stages + MM_STAGES * MM(stage), full = turn + MM(turn_bytes);
     unsigned empty = full + 8 * MM_STAGES;
-    unsigned group = threadIdx.x / 128, t = threadIdx.x % 128;
+    /* the compiler has to know that whole warps do the same */
+    unsigned group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0), t = threadIdx.x % 128;
     unsigned rank = MM_CLUSTER > 1 ? pk_cluster_rank() : 0;
     if (threadIdx.x == 0) {
         for (int s = 0; s < MM_STAGES; s++) {

@@ -107,18 +107,17 @@ struct MM(worker) {
     struct MM(tiles) tiles;
     struct MM(tile) tile;
     bool more; /* with MM_TURNS: another tile follows, of the other consumer */
-    pk_i64 fetch_at;
 
+    __device__ __forceinline__ void finish(MM_ACC_S (*acc)[MM_COLS / 2]) {
+#if MM_REGS || !MM_PROMOTE
+        MM(finished)<MM(sums)>(acc);
+        MM(release)(empty, last, t);
+#endif
+    }
     /* The stage of the block at k has been filled. Its last block: the other may wait for its first. */
     __device__ __forceinline__ void wait(struct MM(ring) r, pk_i64 k) {
         pk_bar_wait(full + 8 * r.stage, r.phase);
         if (MM_TURNS && more && k + MM_BK >= tiles.K) pk_pass_turn(3 + (group ^ 1));
-    }
-    __device__ __forceinline__ void fetch(pk_i64 k) {
-#if MM_C_FETCH
-        if (k == fetch_at) MM(fetch_tile)(g, tiles, tile, MM_TURNS ? t : t + 128 * group);
-#endif
-        (void)k;
     }
 #if MM_REGS
     struct MM(fragment)<MM(rows_op)> rows[MM(mi)];
@@ -195,7 +194,6 @@ struct MM(worker) {
         }
         last = at.stage;
         at = next;
-        fetch(k);
     }
     __device__ __forceinline__ void run(MM_ACC_S (*acc)[MM_COLS / 2]) {
         bool made = false;
@@ -217,8 +215,6 @@ struct MM(worker) {
             k += MM_BK;
             if (k >= tiles.K) break;
         }
-        MM(finished)<MM(sums)>(acc);
-        MM(release)(empty, last, t);
     }
 #elif MM_PROMOTE
     __device__ __forceinline__ void start(void) {}
@@ -244,7 +240,6 @@ struct MM(worker) {
                 _Pragma("unroll") for (int e = 0; e < MM_COLS / 2; e++) acc[j][e] += part[e];
             }
             at.next();
-            fetch(k);
         }
     }
 #else
@@ -270,10 +265,7 @@ struct MM(worker) {
             }
             last = at.stage;
             at.next();
-            fetch(k);
         }
-        MM(finished)<MM(sums)>(acc);
-        MM(release)(empty, last, t);
     }
 #endif
 };
@@ -286,7 +278,6 @@ PK_D void MM(consume)(const struct pk_args *g, const struct MM(tiles) & tiles, u
     w.first = MM_TURNS ? 0 : group * 64 * MM(mi);
     w.t = t, w.group = group;
     w.at.stage = w.at.phase = 0, w.last = 0;
-    w.fetch_at = tiles.K > 8 * MM_BK ? (tiles.K - 1) / MM_BK * MM_BK - 7 * MM_BK : 0;
     unsigned step = gridDim.x / MM_CLUSTER, i = blockIdx.x / MM_CLUSTER, mine = step;
     unsigned blocks = (unsigned)((tiles.K + MM_BK - 1) / MM_BK);
     bool wait = group != 0;
@@ -305,7 +296,10 @@ PK_D void MM(consume)(const struct pk_args *g, const struct MM(tiles) & tiles, u
             w.more = i + step < tiles.n;
         }
         w.run(acc);
+        struct MM(raw) raw[MM(parts_ahead)][MM(part_lines)];
+        MM(load_ahead)(g, tiles, w.tile, raw, w.first, t);
+        w.finish(acc);
         if (MM_TURNS) w.at.skip(blocks);
-        MM(store_tile)(g, tiles, w.tile, acc, w.first, group, turn, t);
+        MM(store_tile)(g, tiles, w.tile, acc, raw, w.first, group, turn, t);
     }
 }

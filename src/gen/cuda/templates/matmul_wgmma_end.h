@@ -24,7 +24,11 @@
 #undef MM_COLS_NB
 #undef MM_CONSUMERS
 #undef MM_CONSUMER_REGS
-#undef MM_C_FETCH
+#undef MM_C_LEAVES
+#undef MM_C_LEAF0_BITS
+#undef MM_C_LEAF1_BITS
+#undef MM_RAW
+#undef MM_RAW1
 #undef MM_TURNS
 #undef MM_INTERLEAVE
 #undef MM_A_LEAF0_EACH
@@ -54,6 +58,7 @@
 #undef MM_ROWS_DTYPE
 #undef MM_ROWS_KIND
 #undef MM_ROWS_NB
+#undef MM_SPREAD
 #undef MM_STAGES
 #undef MM_STEP
 #undef MM_STR

@@ -60,6 +60,12 @@
 #ifndef MM_INTERLEAVE
 #define MM_INTERLEAVE 1
 #endif
+#ifndef MM_SPREAD
+#define MM_SPREAD 0
+#endif
+#ifndef MM_C_LEAVES
+#define MM_C_LEAVES 0
+#endif
 #ifndef MM_TURNS
 #define MM_TURNS 0
 #endif
@@ -80,9 +86,6 @@
 #endif
 #ifndef MM_B1_LEAF0_EACH
 #define MM_B1_LEAF0_EACH 0
-#endif
-#ifndef MM_C_FETCH
-#define MM_C_FETCH 0
 #endif
 #ifndef MM_A_MAP_Z
 #define MM_A_MAP_Z 1

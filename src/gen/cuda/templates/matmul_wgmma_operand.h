@@ -159,7 +159,7 @@ PK_D void MM(round16)(unsigned *w, const pk_lanes<MM_ACC_S, MM_PIECE> &v) {
 
 /* A box of ROWS rows and one block of K by the copy engine, into this block or, a part of it each,
  * into all blocks of the cluster. */
-template <class OP, int ROWS, int BYTES, bool SHARED>
+template <class OP, int ROWS, int BYTES, bool SHARED, bool SPREAD>
 PK_D void MM(load_box)(unsigned dst, const pk_tensor_map *map, unsigned bar, pk_i64 z, pk_i64 o,
                        pk_i64 k, unsigned rank) {
     int c2 = OP::batched ? (int)z : 0;
@@ -169,9 +169,13 @@ PK_D void MM(load_box)(unsigned dst, const pk_tensor_map *map, unsigned bar, pk_
         int first = SHARED ? (int)rank * rows : 0;
         /* sub-byte leaves: the map counts bytes */
         int c0 = (int)(OP::leaf_bits && OP::leaf_bits < 8 ? k * OP::leaf_bits / 8 : k);
-        if constexpr (parts > 1)
-            pk_tma_multicast(dst + first * BYTES, map, bar, c0, (int)o + first, c2,
-                             (unsigned short)((1 << MM_CLUSTER) - 1));
+        constexpr unsigned short all = (unsigned short)((1 << MM_CLUSTER) - 1);
+        if constexpr (SPREAD && parts > 1)
+            pk_tma_multicast_5(dst + first * BYTES, map, bar, c0, ((int)o + first) / 32, all);
+        else if constexpr (SPREAD)
+            pk_tma_load_5(dst, map, bar, c0, (int)o / 32);
+        else if constexpr (parts > 1)
+            pk_tma_multicast(dst + first * BYTES, map, bar, c0, (int)o + first, c2, all);
         else
             pk_tma_load(dst, map, bar, c0, (int)o, c2);
     } else {

@@ -103,6 +103,21 @@ PK_D void pk_tma_multicast(unsigned dst, const pk_tensor_map *map, unsigned bar,
                  "l"((pk_u64)map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "h"(blocks)
                  : "memory");
 }
+/* A box along the first and the last of five coordinates. */
+PK_D void pk_tma_load_5(unsigned dst, const pk_tensor_map *map, unsigned bar, int c0, int c4) {
+    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%3, 0, 0, 0, %4}], [%2];" ::"r"(dst),
+                 "l"((pk_u64)map), "r"(bar), "r"(c0), "r"(c4)
+                 : "memory");
+}
+/* The same into every block of the cluster that has its bit in `blocks`. */
+PK_D void pk_tma_multicast_5(unsigned dst, const pk_tensor_map *map, unsigned bar, int c0, int c4,
+                             unsigned short blocks) {
+    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster [%0], [%1, {%3, 0, 0, 0, %4}], [%2], %5;" ::"r"(dst),
+                 "l"((pk_u64)map), "r"(bar), "r"(c0), "r"(c4), "h"(blocks)
+                 : "memory");
+}
 /* 16 bytes, of which the first `bytes` are read and the others are zero. */
 PK_D void pk_copy16(unsigned dst, const void *src, int bytes) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst),
