@@ -325,7 +325,7 @@ static void summarize(struct form *const *f, int n, int turns, struct rt_trial *
 
 static enum proem_status compare(struct rt_cuda *cuda, struct form *forms, int n,
                                  const struct sets *sets, struct rt_trial *out, struct err *e) {
-    struct form *in[TUNE_FORMS];
+    struct form *in[TUNE_FORMS] = {NULL};
     struct rt_trial *to[TUNE_FORMS];
     int turns, kept = 0;
     double best = 0;
