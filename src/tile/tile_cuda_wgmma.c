@@ -180,7 +180,8 @@ struct tile_wgmma tile_cuda_wgmma(const struct tile_wgmma_problem *p, const stru
         /* Two sets of sums, for fp8, leave no room for more; others have better. */
         if (t.cols == 192 && (p->a.bits != 8 || p->whole_numbers)) continue;
         /* Alone, a consumer does not keep the tensor cores busy while it converts. */
-        if (t.turns && (t.regs || t.a_feed != TILE_FEED_TMA || t.b_feed != TILE_FEED_TMA)) continue;
+        bool copies = t.a_feed == TILE_FEED_COPY || t.b_feed == TILE_FEED_COPY;
+        if (t.turns && (t.regs || copies)) continue;
         /* Tiles of fp8 are bound by what they read: small ones are not worth a hidden end. */
         if (t.turns && p->a.bits == 8) continue;
         /* The copy engine takes longer over boxes in another order: only where the tensor cores wait
