@@ -294,7 +294,8 @@ def markdown(name, rows, loads, head):
             r["model"], r["batch"], r["length"], r["threads"], r["proem_ms"], r["onnxruntime_ms"], r["ratio"],
             r["ratio_low"], r["ratio_high"], r["kernels"], r["difference"]))
     out += ["", "Ratios are ONNX Runtime's time over proem's; their geometric mean is %.2f. `difference` is the largest" % mean(rows),
-            "difference of an output's elements over its largest element.", ""]
+            "difference of an output's elements over its largest element; T5 rounds activations to int8 on the way, and",
+            "random inputs carry a rounding that fell to the other side far (docs/numerics.md).", ""]
     out += ["| model, batch x length | file, MiB | ready, kernels compiled before | ready, kernels compiled now | ONNX Runtime ready | peak memory, MiB | ONNX Runtime's |",
             "|---|---|---|---|---|---|---|"]
     for r in loads:
