@@ -17,7 +17,6 @@ struct tile_across {
     bool fits;   /* false: the template cannot take the problem */
     int choices; /* ways to cut it, of one K order */
     int run, cols8, stages, parts;
-    int shared;     /* bytes of a block */
     double seconds; /* modelled; < 0: sizes not known */
 };
 

@@ -82,9 +82,7 @@ static void add_across(struct list *l, struct gen_cuda *out) {
     sx tiles = sx_mul(sp, sx_mul(sp, extent(e, k->Z), tasks(e, k->M, (int64_t)8 * t->cols8)),
                       tasks(e, k->N, (int64_t)8 * t->run));
     sx steps = sx_add(sp, tasks(e, k->K, 256), sx_const(sp, 1)); /* none of k: still a task */
-    struct gen_launch *r = add(l, "main", 256, sx_mul(sp, tiles, steps));
-    r->shared = t->shared;
-    r->per_sm = 1;
+    add(l, "main", 256, sx_mul(sp, tiles, steps))->per_sm = 1;
     sx counters = sx_mul(sp, tasks(e, sx_mul(sp, tiles, sx_const(sp, 4)), 256), sx_const(sp, 256));
     out->scratch = sx_add(sp, counters,
                           sx_const(sp, (int64_t)t->parts * 2 * (8 * t->run) * (8 * t->cols8) * 4));

@@ -9,8 +9,9 @@
  * 4 r + q has MM_RUN neighbours along n, r * MM_RUN .., of the steps 8 q .. 8 q + 7: which column
  * stands in which row of the instruction does not matter, so column 2 j of a run is row r of tile j,
  * column 2 j + 1 row r + 8. Elements of two steps are brought together by byte permutations. Lanes
- * copy what they will read themselves, asynchronously, MM_STAGES units deep: no lane waits for
- * another before a tile of columns is summed up.
+ * read what they need themselves, into registers, MM_STAGES units ahead: no lane waits for another
+ * before a tile of columns is summed up. (Asynchronous copies to shared memory, lane by lane as well,
+ * took 44 us where reading takes 15: the SM does one of 16 bytes in 2.7 clocks.)
  *
  * The units of all tiles, tile by tile, are cut into MM_PARTS parts of equal length, one for each
  * block (Osama et al., "Stream-K: Work-centric Parallel Decomposition for Dense Matrix-Matrix
@@ -37,11 +38,11 @@
  *   struct MM(shape) { pk_i64 Z, M, N, K; }; MM(get_shape)(g)
  *
  *   #define MM_RUN 16              columns of a lane: 16, or 8
- *   #define MM_COLS8 2             rows of A in a block, by 8: 1, 2, 4, 8
- *   #define MM_STAGES 4
+ *   #define MM_COLS8 2             rows of A in a block, by 8: 1, 2, 4
+ *   #define MM_STAGES 2            1, 2 or 3
  *   #define MM_PARTS 132
  *
- * Launch: MM(main), 256 threads, at least one block and at most MM_PARTS, MM_BYTES of shared memory.
+ * Launch: MM(main), 256 threads, at least one block and at most MM_PARTS, static shared memory.
  * Scratch: with T = Z * ceil(M / MM_COLS) * ceil(N / MM_SPAN), counters, ceil(4 * T / 256) * 256
  * bytes, 0 before and after each launch, then MM_PARTS * 2 * MM_SPAN * MM_COLS * 4 bytes.
  */
@@ -61,42 +62,9 @@
 #else
 #define MM_T pk_dt_f16
 #endif
-/* Bytes of a lane in a stage: 8 runs of B, 8 elements of each of its rows of A. */
 #define MM_RUN_BYTES   (MM_RUN * MM_B0_LEAF0_BITS / 8)
-#define MM_B_BYTES     (8 * MM_RUN_BYTES)
-#define MM_A_BYTES     (16 * MM_COLS8)
-#define MM_STAGE_BYTES (MM_WARPS * 32 * (MM_B_BYTES + MM_A_BYTES))
 #define MM_SUM_BYTES   (MM_WARPS * MM_TILES * 32 * 16) /* of all warps, 8 rows of A */
 #define MM_OUT_PITCH   (MM_SPAN + 4)
-#define MM_BYTES       (MM_STAGES * MM_STAGE_BYTES + MM_SUM_BYTES + 8 * MM_OUT_PITCH * 4 + 16)
-
-/* ---- asynchronous copies ---------------------------------------------------------------------- */
-
-/* BYTES (4, 8, 16) from p, the first `there` of them; the others become 0. */
-template <int BYTES> PK_D void MM(copy)(unsigned to, const void *p, int there) {
-    if constexpr (BYTES == 16)
-        asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(p),
-                     "r"(there)
-                     : "memory");
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(p), "n"(BYTES),
-                     "r"(there)
-                     : "memory");
-}
-PK_D void MM(commit)() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-template <int LEFT> PK_D void MM(arrived)() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
-}
-PK_D uint4 MM(read16)(unsigned a) {
-    uint4 v;
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "r"(a)
-                 : "memory");
-    return v;
-}
 
 /* ---- work ------------------------------------------------------------------------------------- */
 
@@ -120,10 +88,12 @@ PK_D pk_i64 MM(part_of)(const struct MM(work) & w, pk_i64 unit) {
     return ((unit + 1) * w.parts - 1) / w.units;
 }
 
-/* MM_SPAN columns and MM_COLS rows, where this lane is in them. */
+/* MM_SPAN columns and MM_COLS rows, where this lane is in them, and how far along K. */
 struct MM(tile) {
-    pk_i64 z, m0, n;            /* n: first column of this lane's run */
-    bool whole;                 /* of its run: it is inside, and aligned */
+    pk_i64 number, z, m0, n0;
+    pk_i64 n;                /* first column of this lane's run; beyond the end 0, for nothing */
+    pk_i64 k;                /* this lane's first step of k in the unit at hand */
+    bool whole;              /* all lanes' runs are inside, and aligned */
     MM(b0_row)<8> row[MM_RUN / 8];
 };
 
@@ -137,115 +107,119 @@ PK_D int MM(count)(pk_i64 at, pk_i64 end) {
 PK_D void MM(enter)(const struct pk_args *g, const struct MM(work) & w, pk_i64 tile,
                     struct MM(tile) & t) {
     const int lane = (int)threadIdx.x % 32;
+    t.number = tile;
     t.z = tile / (w.down * w.across);
     const pk_i64 rest = tile % (w.down * w.across);
     t.m0 = rest % w.down * MM_COLS;
-    t.n = rest / w.down * MM_SPAN + lane / 4 * MM_RUN;
+    t.n0 = rest / w.down * MM_SPAN;
+    t.n = MM(inside)(t.n0 + lane / 4 * MM_RUN, w.N);
+    t.k = (int)threadIdx.x / 32 * 32 + lane % 4 * 8;
     _Pragma("unroll") for (int h = 0; h < MM_RUN / 8; h++) {
         const pk_i64 n = MM(inside)(t.n + 8 * h, w.N);
         t.row[h] = MM(b0_row_init)<8>(g, t.z, n, MM(count)(n, w.N));
     }
-    t.whole = t.n + MM_RUN <= w.N && w.K > 0 &&
-              ((pk_u64)MM(b0_leaf0)(g, &t.row[0], t.z, t.n, 0) &
-               (MM_RUN_BYTES < 16 ? MM_RUN_BYTES - 1 : 15)) == 0;
+    const bool mine = t.n + MM_RUN <= w.N && w.K > 0 &&
+                      ((pk_u64)MM(b0_leaf0)(g, &t.row[0], t.z, t.n, 0) &
+                       (MM_RUN_BYTES < 16 ? MM_RUN_BYTES - 1 : 15)) == 0;
+    t.whole = __all_sync(0xffffffffu, mine);
 }
 
-/* First step of k of this lane in a unit. */
-PK_D pk_i64 MM(k_of)(const struct MM(work) & w, pk_i64 unit) {
-    return unit % w.steps * MM_DEPTH + (int)threadIdx.x / 32 * 32 + (int)threadIdx.x % 4 * 8;
+/* On to the next unit, of this tile or the next one. */
+PK_D void MM(advance)(const struct pk_args *g, const struct MM(work) & w, struct MM(tile) & t) {
+    t.k += MM_DEPTH;
+    if (t.k - (int)threadIdx.x % 4 * 8 - (int)threadIdx.x / 32 * 32 < w.steps * MM_DEPTH) return;
+    MM(enter)(g, w, t.number + 1, t);
 }
 
 /* ---- one unit --------------------------------------------------------------------------------- */
 
-/* Where this lane's bytes of a stage are: its runs lie 512 bytes apart, lanes beside each other. */
-PK_D unsigned MM(place)(unsigned base, int stage) {
-    return base + (unsigned)stage * MM_STAGE_BYTES +
-           threadIdx.x / 32 * (32 * (MM_B_BYTES + MM_A_BYTES)) +
-           threadIdx.x % 32 * (MM_RUN_BYTES < 16 ? MM_RUN_BYTES : 16);
-}
-PK_D unsigned MM(a_place)(unsigned base, int stage, int c) {
-    return base + (unsigned)stage * MM_STAGE_BYTES +
-           threadIdx.x / 32 * (32 * (MM_B_BYTES + MM_A_BYTES)) + 32 * MM_B_BYTES + c * 512 +
-           threadIdx.x % 32 * 16;
+/* A lane's part of a unit: 8 runs of B, 8 elements of each of its rows of A. */
+struct MM(stage) {
+    unsigned b[8][MM_RUN_BYTES / 4], a[MM_COLS8][4];
+};
+
+template <int WORDS> PK_D void MM(read)(const void *p, unsigned *w) {
+    if constexpr (WORDS >= 4) {
+        PK_EACH(WORDS / 4) {
+            const uint4 v = __ldg((const uint4 *)p + l);
+            w[4 * l] = v.x, w[4 * l + 1] = v.y, w[4 * l + 2] = v.z, w[4 * l + 3] = v.w;
+        }
+    } else if constexpr (WORDS == 2) {
+        const uint2 v = __ldg((const uint2 *)p);
+        w[0] = v.x, w[1] = v.y;
+    } else {
+        w[0] = __ldg((const unsigned *)p);
+    }
 }
 
-/* The bytes of a unit set off. */
-PK_D void MM(request)(const struct pk_args *g, const struct MM(work) & w, const struct MM(tile) & t,
-                      pk_i64 k, unsigned base, int stage) {
-    const unsigned to = MM(place)(base, stage);
-    if (t.whole) {
-        _Pragma("unroll") for (int i = 0; i < 8; i++) {
-            if (k + i >= w.K) break;
-            const char *p = (const char *)MM(b0_leaf0)(g, &t.row[0], t.z, t.n, k + i);
-            if constexpr (MM_RUN_BYTES >= 16) {
-                _Pragma("unroll") for (int j = 0; j < MM_RUN_BYTES / 16; j++)
-                    MM(copy)<16>(to + (unsigned)(i * MM_RUN_BYTES / 16 + j) * 512, p + 16 * j, 16);
-            } else {
-                MM(copy)<MM_RUN_BYTES>(to + (unsigned)i * 32 * MM_RUN_BYTES, p, MM_RUN_BYTES);
-            }
-        }
-    }
+/* 8 elements of each of this lane's rows of A. */
+PK_D void MM(request_a)(const struct pk_args *g, const struct MM(work) & w,
+                        const struct MM(tile) & t, struct MM(stage) & s) {
     _Pragma("unroll") for (int c = 0; c < MM_COLS8; c++) {
         const pk_i64 m = t.m0 + 8 * c + (int)threadIdx.x % 32 / 4;
-        const unsigned at = MM(a_place)(base, stage, c);
-        if (m >= w.M || k >= w.K) { /* zeros; no row of A is asked for what it has not */
-            pk_mma_store16(at, 0, 0, 0, 0);
-            continue;
-        }
+        const int cnt = m < w.M ? MM(count)(t.k, w.K) : 0;
+        PK_EACH(4) s.a[c][l] = 0;
+        if (cnt == 0) continue;
         const MM(a_row)<8> row = MM(a_row_init)<8>(g, t.z, m, 1);
-        const int cnt = MM(count)(k, w.K);
 #if MM_A_PLAIN && MM_A_LEAF0_MAP
-        const void *p = MM(a_leaf0)(g, &row, t.z, m, k);
-        if (((pk_u64)p & 15) == 0) {
-            MM(copy)<16>(at, p, 2 * cnt);
+        const void *p = MM(a_leaf0)(g, &row, t.z, m, t.k);
+        if (cnt == 8 && ((pk_u64)p & 15) == 0) {
+            MM(read)<4>(p, s.a[c]);
             continue;
         }
 #endif
-        pk_lanes<float, 8> v = MM(a_at)<8>(g, &row, t.z, m, k, cnt);
-        unsigned b[4];
+        pk_lanes<float, 8> v = MM(a_at)<8>(g, &row, t.z, m, t.k, cnt);
         PK_EACH(8) v.x[l] = l < cnt ? v.x[l] : 0.0f;
-        pk_pack_value<MM_T, 8>(v, b);
-        pk_mma_store16(at, b[0], b[1], b[2], b[3]);
+        pk_pack_value<MM_T, 8>(v, s.a[c]);
     }
-    MM(commit)();
 }
 
-/* 8 columns of a step of k as pairs of neighbours along n: half h of a run. */
+/* A run that ends at n = N, or lies askew: byte by byte. */
+PK_D void MM(read_bytes)(const void *p, pk_i64 there, unsigned *w) {
+    PK_EACH(MM_RUN_BYTES) {
+        const unsigned b = l * 8 / MM_B0_LEAF0_BITS < there ? ((const unsigned char *)p)[l] : 0u;
+        w[l / 4] = (l % 4 ? w[l / 4] : 0u) | b << l % 4 * 8;
+    }
+}
+
+/* The reads of a unit set off. What is not there becomes 0 when it is multiplied. */
+PK_D void MM(request)(const struct pk_args *g, const struct MM(work) & w, const struct MM(tile) & t,
+                      struct MM(stage) & s) {
+    if (t.whole) {
+        _Pragma("unroll") for (int i = 0; i < 8; i++) {
+            if (t.k + i < w.K)
+                MM(read)<MM_RUN_BYTES / 4>(MM(b0_leaf0)(g, &t.row[0], t.z, t.n, t.k + i), s.b[i]);
+        }
+    } else {
+        _Pragma("unroll") for (int i = 0; i < 8; i++) {
+            if (t.k + i < w.K)
+                MM(read_bytes)(MM(b0_leaf0)(g, &t.row[0], t.z, t.n, t.k + i), w.N - t.n, s.b[i]);
+        }
+    }
+    if (MM_COLS8 <= 2) MM(request_a)(g, w, t, s);
+}
+
+/* 8 columns of a step of k as pairs of neighbours along n, half h of a run. */
 PK_D void MM(pairs)(const struct pk_args *g, const struct MM(work) & w, const struct MM(tile) & t,
 #if MM_B0_GROUP
                     const MM(b0_group)<8> *q,
 #endif
                     int h, pk_i64 k, const unsigned *raw, unsigned *out) {
-    const pk_i64 n = t.n + 8 * h;
-    if (t.whole) {
-        const auto b = MM(b0_pack)<8>(g, &t.row[h],
+    const bool there = k < w.K;
+    const auto b = MM(b0_pack)<8>(g, &t.row[h],
 #if MM_B0_GROUP
-                                      q,
+                                  q,
 #endif
-                                      t.z, n, k < w.K ? k : 0, 8, raw);
-        PK_EACH(4) out[l] = k < w.K ? b.x[l] : 0;
-        return;
-    }
-    const int cnt = k < w.K ? MM(count)(n, w.N) : 0;
-    PK_EACH(4) out[l] = 0;
-    if (cnt == 0) return;
-    pk_lanes<float, 8> v = MM(b0_value)<8>(g, &t.row[h],
-#if MM_B0_GROUP
-                                           q,
-#endif
-                                           t.z, n, k, cnt);
-    PK_EACH(8) v.x[l] = l < cnt ? v.x[l] : 0.0f;
-    pk_pack_value<MM_T, 8>(v, out);
+                                  t.z, MM(inside)(t.n + 8 * h, w.N), there ? k : 0, 8, raw);
+    PK_EACH(4) out[l] = there ? b.x[l] : 0;
 }
 
 /* What a unit adds: acc[j][c] for tile j and rows 8 c .. 8 c + 7 of A. */
 PK_D void MM(multiply)(const struct pk_args *g, const struct MM(work) & w,
-                       const struct MM(tile) & t, pk_i64 k, unsigned base, int stage,
+                       const struct MM(tile) & t, struct MM(stage) & x,
                        float (*acc)[MM_COLS8][4]) {
-    const unsigned from = MM(place)(base, stage);
-    uint4 x[MM_COLS8];
-    _Pragma("unroll") for (int c = 0; c < MM_COLS8; c++)
-        x[c] = MM(read16)(MM(a_place)(base, stage, c));
+    const pk_i64 k = t.k;
+    if (MM_COLS8 > 2) MM(request_a)(g, w, t, x);
 #if MM_B0_GROUP
     MM(b0_group)<8> q[MM_RUN / 8];
     _Pragma("unroll") for (int h = 0; h < MM_RUN / 8; h++) {
@@ -254,40 +228,21 @@ PK_D void MM(multiply)(const struct pk_args *g, const struct MM(work) & w,
     }
 #endif
     _Pragma("unroll") for (int s = 0; s < 2; s++) {
-        unsigned raw[4][MM_RUN_BYTES / 4];
-        _Pragma("unroll") for (int i = 0; i < 4; i++) {
-            if constexpr (MM_RUN_BYTES >= 16) {
-                _Pragma("unroll") for (int j = 0; j < MM_RUN_BYTES / 16; j++) {
-                    const uint4 v = MM(read16)(
-                        from + (unsigned)((4 * s + i) * MM_RUN_BYTES / 16 + j) * 512);
-                    raw[i][4 * j] = v.x, raw[i][4 * j + 1] = v.y;
-                    raw[i][4 * j + 2] = v.z, raw[i][4 * j + 3] = v.w;
-                }
-            } else {
-                PK_EACH(MM_RUN_BYTES / 4)
-                asm volatile("ld.shared.u32 %0, [%1];"
-                             : "=r"(raw[i][l])
-                             : "r"(from + (unsigned)(4 * s + i) * 32 * MM_RUN_BYTES + 4 * l)
-                             : "memory");
-            }
-        }
         _Pragma("unroll") for (int h = 0; h < MM_RUN / 8; h++) {
             unsigned v[4][4];
             _Pragma("unroll") for (int i = 0; i < 4; i++)
                 MM(pairs)(g, w, t,
 #if MM_B0_GROUP
-                          &q[h],
+                                &q[h],
 #endif
-                          h, k + 4 * s + i, &raw[i][h * MM_B0_LEAF0_BITS / 4], v[i]);
+                                h, k + 4 * s + i, &x.b[4 * s + i][h * MM_B0_LEAF0_BITS / 4], v[i]);
             _Pragma("unroll") for (int j = 0; j < 4; j++) {
                 const unsigned a[4] = {__byte_perm(v[0][j], v[1][j], 0x5410),
                                        __byte_perm(v[0][j], v[1][j], 0x7632),
                                        __byte_perm(v[2][j], v[3][j], 0x5410),
                                        __byte_perm(v[2][j], v[3][j], 0x7632)};
-                _Pragma("unroll") for (int c = 0; c < MM_COLS8; c++) {
-                    const unsigned b[2] = {s == 0 ? x[c].x : x[c].z, s == 0 ? x[c].y : x[c].w};
-                    pk_mma<MM_T, MM_T>::add(acc[4 * h + j][c], a, b);
-                }
+                _Pragma("unroll") for (int c = 0; c < MM_COLS8; c++)
+                    pk_mma<MM_T, MM_T>::add(acc[4 * h + j][c], a, &x.a[c][2 * s]);
             }
         }
     }
@@ -328,13 +283,12 @@ PK_D float4 *MM(slot)(const struct pk_args *g, const struct MM(work) & w, pk_i64
     return (float4 *)sums + (part * 2 + second) * (MM_COLS8 * MM_TILES * 32);
 }
 
-/* The sums of this block's share of a tile: added up over its warps, and over the parts if it is the
- * last; stored. */
-PK_D void MM(finish)(const struct pk_args *g, const struct MM(work) & w, pk_i64 part, pk_i64 tile,
+/* The sums of this block's share of a tile, added up over its warps: stored if it has all of K, else
+ * left for the block that is last. */
+PK_D void MM(finish)(const struct pk_args *g, const struct MM(work) & w, pk_i64 part,
                      const struct MM(tile) & t, bool alone, const float (*acc)[MM_COLS8][4],
-                     float4 *sums, float *out, int *flag) {
+                     float4 *sums, float *out, int *last) {
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    const pk_i64 n0 = t.n - lane / 4 * MM_RUN;
     _Pragma("unroll") for (int c = 0; c < MM_COLS8; c++) {
         _Pragma("unroll") for (int j = 0; j < MM_TILES; j++)
             sums[(warp * MM_TILES + j) * 32 + lane] =
@@ -347,37 +301,51 @@ PK_D void MM(finish)(const struct pk_args *g, const struct MM(work) & w, pk_i64 
             if (alone)
                 MM(lay_out)(out, i, v);
             else
-                MM(slot)(g, w, part, tile)[c * (MM_TILES * 32) + i] = v;
+                MM(slot)(g, w, part, t.number)[c * (MM_TILES * 32) + i] = v;
         }
+        if (!alone && c == MM_COLS8 - 1) __threadfence();
         __syncthreads();
         if (!alone) continue;
-        MM(store_rows)(g, w, t.z, t.m0 + 8 * c, n0, out);
+        MM(store_rows)(g, w, t.z, t.m0 + 8 * c, t.n0, out);
         __syncthreads();
     }
-    if (alone) return;
+    if (alone || threadIdx.x != 0) return;
+    /* Nobody waits for the answer before the end of the part. */
+    const pk_i64 first = MM(part_of)(w, t.number * w.steps),
+                 end = MM(part_of)(w, (t.number + 1) * w.steps - 1);
+    int *const counter = (int *)g->scratch + t.number;
+    *last = atomicAdd(counter, 1) == (int)(end - first);
+    if (*last) *counter = 0;
+}
+
+/* A tile whose shares are all there: added up in the order of the parts, and stored. */
+PK_D void MM(add_shares)(const struct pk_args *g, const struct MM(work) & w, pk_i64 tile,
+                         float *out) {
     const pk_i64 first = MM(part_of)(w, tile * w.steps),
                  last = MM(part_of)(w, (tile + 1) * w.steps - 1);
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        int *counter = (int *)g->scratch + tile;
-        const bool mine = atomicAdd(counter, 1) == (int)(last - first);
-        if (mine) *counter = 0;
-        *flag = mine;
+    const pk_i64 rest = tile % (w.down * w.across);
+    enum { EACH = (MM_COLS8 * MM_TILES * 32 + 255) / 256 };
+    const int lines = MM_COLS8 * MM_TILES * 32;
+    float4 v[EACH];
+    _Pragma("unroll") for (int e = 0; e < EACH; e++) {
+        const int i = (int)threadIdx.x + 256 * e;
+        if (i < lines) v[e] = __ldcg(MM(slot)(g, w, first, tile) + i);
     }
-    __threadfence();
-    __syncthreads();
-    if (!*flag) return;
-    _Pragma("unroll 1") for (int c = 0; c < MM_COLS8; c++) {
-        for (int i = (int)threadIdx.x; i < MM_TILES * 32; i += 32 * MM_WARPS) {
-            const int at = c * (MM_TILES * 32) + i;
-            float4 v = __ldcg(MM(slot)(g, w, first, tile) + at);
-            for (pk_i64 p = first + 1; p <= last; p++)
-                v = MM(plus)(v, __ldcg(MM(slot)(g, w, p, tile) + at));
-            MM(lay_out)(out, i, v);
+    _Pragma("unroll 1") for (pk_i64 p = first + 1; p <= last; p++) {
+        const float4 *const from = MM(slot)(g, w, p, tile);
+        _Pragma("unroll") for (int e = 0; e < EACH; e++) {
+            const int i = (int)threadIdx.x + 256 * e;
+            if (i < lines) v[e] = MM(plus)(v[e], __ldcg(from + i));
+        }
+    }
+    _Pragma("unroll") for (int c = 0; c < MM_COLS8; c++) {
+        _Pragma("unroll") for (int e = 0; e < EACH; e++) {
+            const int i = (int)threadIdx.x + 256 * e - c * (MM_TILES * 32);
+            if (i >= 0 && i < MM_TILES * 32) MM(lay_out)(out, i, v[e]);
         }
         __syncthreads();
-        MM(store_rows)(g, w, t.z, t.m0 + 8 * c, n0, out);
+        MM(store_rows)(g, w, tile / (w.down * w.across), rest % w.down * MM_COLS + 8 * c,
+                       rest / w.down * MM_SPAN, out);
         __syncthreads();
     }
 }
@@ -389,51 +357,59 @@ PK_D void MM(clear)(float (*acc)[MM_COLS8][4]) {
         _Pragma("unroll") for (int c = 0; c < MM_COLS8; c++) PK_EACH(4) acc[j][c][l] = 0.0f;
 }
 
-extern "C" __global__ void __launch_bounds__(32 * MM_WARPS)
+extern "C" __global__ void __launch_bounds__(32 * MM_WARPS, 1)
     MM(main)(const __grid_constant__ struct pk_args args) {
-    extern __shared__ __align__(16) unsigned char MM(memory)[];
+    __shared__ float4 sums[MM_SUM_BYTES / 16];
+    __shared__ float out[8 * MM_OUT_PITCH];
+    __shared__ int last[2]; /* of a part's first tile, of its last */
     const struct pk_args *const g = &args;
     const struct MM(work) w = MM(all_work)(MM(get_shape)(g));
-    float4 *const sums = (float4 *)(MM(memory) + MM_STAGES * MM_STAGE_BYTES);
-    float *const out = (float *)((char *)sums + MM_SUM_BYTES);
-    int *const flag = (int *)(out + 8 * MM_OUT_PITCH);
-    const unsigned base = pk_mma_address(MM(memory));
     _Pragma("unroll 1") for (pk_i64 part = blockIdx.x; part < w.parts; part += gridDim.x) {
         const pk_i64 start = MM(start_of)(w, part), end = MM(start_of)(w, part + 1);
+        const pk_i64 first = start / w.steps, skip = start % w.steps;
         struct MM(tile) ahead, now;
-        pk_i64 asked = start; /* the next unit to ask for */
+        struct MM(stage) stage[MM_STAGES];
         float acc[MM_TILES][MM_COLS8][4];
-        MM(enter)(g, w, start / w.steps, ahead);
+        MM(enter)(g, w, first, ahead);
+        ahead.k += skip * MM_DEPTH;
         now = ahead;
         MM(clear)(acc);
-        _Pragma("unroll 1") for (int i = 0; i < MM_STAGES - 1; i++, asked++) {
-            if (asked >= end) {
-                MM(commit)();
-                continue;
-            }
-            if (i > 0 && asked % w.steps == 0) MM(enter)(g, w, asked / w.steps, ahead);
-            MM(request)(g, w, ahead, MM(k_of)(w, asked), base, i);
-        }
-        int stage = 0;
-        _Pragma("unroll 1") for (pk_i64 unit = start; unit < end; unit++) {
-            const int free = stage == 0 ? MM_STAGES - 1 : stage - 1;
+        if (threadIdx.x < 2) last[threadIdx.x] = 0;
+        pk_i64 asked = start; /* units; `ahead` is the next one */
+        _Pragma("unroll") for (int i = 0; i < MM_STAGES; i++) {
             if (asked < end) {
-                if (asked % w.steps == 0) MM(enter)(g, w, asked / w.steps, ahead);
-                MM(request)(g, w, ahead, MM(k_of)(w, asked), base, free);
-            } else {
-                MM(commit)();
+                if (i > 0) MM(advance)(g, w, ahead);
+                MM(request)(g, w, ahead, stage[i]);
             }
             asked++;
-            MM(arrived)<MM_STAGES - 1>();
-            MM(multiply)(g, w, now, MM(k_of)(w, unit), base, stage, acc);
-            stage = stage + 1 == MM_STAGES ? 0 : stage + 1;
-            if ((unit + 1) % w.steps != 0 && unit + 1 < end) continue;
-            const pk_i64 tile = unit / w.steps;
-            MM(finish)(g, w, part, tile, now, start <= tile * w.steps && unit + 1 == (tile + 1) * w.steps,
-                       acc, sums, out, flag);
-            MM(clear)(acc);
-            if (unit + 1 < end) MM(enter)(g, w, tile + 1, now);
         }
+        pk_i64 step = skip;
+        int at = 0;
+        _Pragma("unroll 1") for (pk_i64 unit = start; unit < end; unit++) {
+            const bool more = asked++ < end;
+            if (more) MM(advance)(g, w, ahead);
+            _Pragma("unroll") for (int i = 0; i < MM_STAGES; i++) {
+                if (i != at) continue;
+                MM(multiply)(g, w, now, stage[i], acc);
+                if (more) MM(request)(g, w, ahead, stage[i]);
+            }
+            at = at + 1 == MM_STAGES ? 0 : at + 1;
+            step++;
+            if (step < w.steps && unit + 1 < end) {
+                now.k += MM_DEPTH;
+                continue;
+            }
+            MM(finish)(g, w, part, now, step == w.steps && unit + 1 - start >= w.steps, acc, sums,
+                       out, last + (now.number != first));
+            step = 0;
+            MM(clear)(acc);
+            if (unit + 1 < end) MM(enter)(g, w, now.number + 1, now);
+        }
+        __threadfence();
+        __syncthreads();
+        if (last[0]) MM(add_shares)(g, w, first, out);
+        if (last[1]) MM(add_shares)(g, w, now.number, out);
+        __syncthreads();
     }
 }
 
@@ -444,12 +420,8 @@ extern "C" __global__ void __launch_bounds__(32 * MM_WARPS)
 #undef MM_DEPTH
 #undef MM_T
 #undef MM_RUN_BYTES
-#undef MM_B_BYTES
-#undef MM_A_BYTES
-#undef MM_STAGE_BYTES
 #undef MM_SUM_BYTES
 #undef MM_OUT_PITCH
-#undef MM_BYTES
 #undef MM_RUN
 #undef MM_COLS8
 #undef MM_STAGES
