@@ -40,15 +40,16 @@ struct tile_cuda {
     int a_lanes, b_lanes, c_lanes; /* lanes that hooks of operands and results are called with */
     int pack_lanes;                /* elements that x_raw and x_pack make at once */
     int passed; /* tiles of its list, best first, that are passed over; -1: none of them will do, the first it is */
-    int few; /* TILE_FEW: 0 where the model says so, 1 wherever it can be, -1 nowhere */
+    bool ring; /* TILE_FEW: the template that the copy engine feeds */
+    int few;   /* TILE_FEW: 0 where the model says so, 1 wherever it can be, -1 nowhere */
 };
 
 struct tile {
     bool packed;    /* the packed template (any M) */
     bool rows;      /* the template for few rows; with `packed`: chosen at launch when M is small */
     bool swap;      /* the roles of the operands are exchanged: few columns instead of few rows */
-    int mr, nv;     /* register tile: rows, vectors */
     int dots;       /* the packed template multiplies so many integers along k at a time; 0: one */
+    int mr, nv;     /* register tile: rows, vectors */
     int mc, kc, nc; /* blocks of the packed template */
     int rows_mr;    /* rows at a time of the few-rows template */
     int rows_max;   /* launches with at most so many rows take it */

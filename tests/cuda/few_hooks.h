@@ -17,6 +17,25 @@
 #ifndef MM_A_STAGE
 #define MM_A_STAGE 0
 #endif
+/* FEW_RING: matmul_ring.cu, with MM_STAGES and MM_A_WARPS. */
+#ifdef FEW_RING
+#define MM_RGROUPS  1
+#define MM_AHEAD    MM_STAGES
+#define MM_STEP     1
+#define MM_B0_MAP_Z 1
+#define MM_B1_MAP_Z 1
+#ifndef MM_A_WARPS
+#define MM_A_WARPS 4
+#endif
+#ifndef MM_A_AHEAD
+#define MM_A_AHEAD 4
+#endif
+#define MM_C_NEAR 0
+#ifndef MM_A_TMA
+#define MM_A_TMA 0
+#endif
+#define MM_A_MAP_Z 1
+#endif
 #ifndef MM_SPLIT
 #define MM_SPLIT 1
 #endif
@@ -259,15 +278,21 @@ FEW_D pk_bits<4> FEW(a_pack)(FEW_G, const FEW(a_row) < W > *r, pk_i64 z, pk_i64 
 #define FEW_GROUP_PAR
 #endif
 
+#ifdef FEW_ORDER1
+#define FEW_NEAR 1 /* pairs of neighbours, for who does not want another order */
+#undef FEW_ORDER1
+#else
+#define FEW_NEAR 0
+#endif
 #if FEW_W == FEW_INT8
 #define FEW_BITS  8
-#define FEW_ORDER 2
+#define FEW_ORDER (FEW_NEAR ? 1 : 2)
 FEW_D float FEW(one)(const unsigned char *w, unsigned short s, pk_i64 k) {
     return few_bf16(few_to_bf16((float)(signed char)w[k] * few_bf16(s)));
 }
 #elif FEW_W == FEW_INT8E
 #define FEW_BITS  8
-#define FEW_ORDER 2
+#define FEW_ORDER (FEW_NEAR ? 1 : 2)
 FEW_D float FEW(one)(const unsigned char *w, unsigned short s, pk_i64 k) {
     return (float)(signed char)w[k];
 }
@@ -279,7 +304,7 @@ FEW_D float FEW(one)(const unsigned char *w, unsigned short s, pk_i64 k) {
 }
 #elif FEW_W == FEW_INT4
 #define FEW_BITS  4
-#define FEW_ORDER 4
+#define FEW_ORDER (FEW_NEAR ? 1 : 4)
 FEW_D float FEW(one)(const unsigned char *w, unsigned short s FEW_GROUP_PAR, pk_i64 k) {
     int q = w[k / 2] >> (4 * (k & 1)) & 15;
     return few_bf16(few_to_bf16((float)(q - gz) * few_bf16(gs)));
@@ -324,7 +349,8 @@ FEW_D void FEW(eight)(const unsigned *raw, unsigned short s FEW_GROUP_PAR, unsig
     unsigned scale = s * 0x10001u;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        unsigned w = raw[i / 2] >> (8 * (i & 1));
+        unsigned w = FEW_ORDER == 1 ? __byte_perm(raw[i / 2], 0, i & 1 ? 0x4342 : 0x4140)
+                                    : raw[i / 2] >> (8 * (i & 1));
         unsigned low = few_and_or(w, 0x007f007fu, 0x43004300u),
                  sign = few_and_or(w, 0x00800080u, 0x43004300u);
         v[i] = few_sub2(low, sign);
@@ -334,7 +360,10 @@ FEW_D void FEW(eight)(const unsigned *raw, unsigned short s FEW_GROUP_PAR, unsig
     unsigned scale = gs * 0x10001u, zero = gz * 0x10001u | 0x43004300u;
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        v[i] = few_mul2(few_sub2(few_and_or(raw[0] >> (4 * i), 0x000f000fu, 0x43004300u), zero),
+        v[i] = few_mul2(few_sub2(few_and_or(FEW_ORDER == 1 ? (raw[0] >> (8 * i) & 0xffu) * 0x1001u
+                                                           : raw[0] >> (4 * i),
+                                            0x000f000fu, 0x43004300u),
+                                 zero),
                         scale);
 #elif FEW_W == FEW_FP8
     float scale = few_bf16(s);
@@ -483,13 +512,36 @@ FEW_D void FEW(c_store)(FEW_G, const FEW(c_row) < W > *r, pk_i64 z, pk_i64 m, pk
 #endif
 
 enum {
+#ifdef FEW_RING
+    FEW(ring) = 16 * MM_TILES,
+    FEW(a_tma) = MM_A_TMA,
+    FEW(bytes) = 1024 +
+                 MM_STAGES * (FEW_NB * MM_KGROUPS * MM_UNITS / 2 * 16 * MM_TILES * 128 +
+                              MM_KGROUPS * MM_UNITS * MM_RUN / 8 * MM_COLS8 * 512 +
+                              (MM_A_TMA && MM_RUN == 32 ? MM_KGROUPS * MM_UNITS * 1024 : 0)) +
+                 (MM_TILES * (MM_KGROUPS - 1) * 512 > 8 * (16 * MM_TILES + 4) * 4
+                      ? MM_TILES * (MM_KGROUPS - 1) * 512
+                      : 8 * (16 * MM_TILES + 4) * 4) *
+                     FEW_NB * MM_COLS8 +
+                 16 * MM_STAGES + 16 * MM_A_AHEAD +
+                 (MM_A_TMA ? 0 : MM_A_AHEAD) * (8 * MM_COLS8) *
+                     (MM_A_STAGE ? MM_KGROUPS * MM_UNITS * MM_RUN * 8 + 16
+                                 : MM_KGROUPS * MM_UNITS * MM_RUN / 2 *
+                                           (MM_A_LEAF0_BITS + (FEW_A_LEAVES - 1) * 16) +
+                                       16 * FEW_A_LEAVES),
+    FEW(threads) = 32 * (MM_TILES * MM_KGROUPS + (MM_A_TMA ? 1 : MM_A_WARPS + 2)),
+#else
+    FEW(ring) = 0,
+    FEW(a_tma) = 0,
+    FEW(threads) = 32 * MM_KGROUPS * MM_RGROUPS,
     FEW(bytes) = MM_X_BUFS * 8 * MM_COLS8 *
                      (MM_KGROUPS * MM_UNITS * MM_RUN / 2 + (MM_RUN == 8 ? 4 : 1)) *
-                     (MM_KIND == 3   ? 32
+                     (MM_KIND == 3 ? 32
                       : MM_KIND == 2 ? 8
                                      : 16) +
                  MM_TILES * FEW_NB * MM_KGROUPS * MM_COLS8 * 512 +
                  FEW_NB * 8 * MM_COLS8 * (16 * MM_TILES + 4) * 4 + 256,
+#endif
     FEW(chunk) = MM_KGROUPS * MM_UNITS * 4 * MM_RUN
 };
 static struct few_kernel FEW(kernel) = {FEW_STR1(FEW_NAME),
@@ -509,6 +561,9 @@ static struct few_kernel FEW(kernel) = {FEW_STR1(FEW_NAME),
                                         MM_A_STAGE,
                                         FEW(bytes),
                                         FEW(chunk),
+                                        FEW(ring),
+                                        FEW(a_tma),
+                                        FEW(threads),
 #ifdef FEW_N
                                         FEW_N,
                                         FEW_K,
@@ -529,7 +584,18 @@ static struct few_kernel FEW(kernel) = {FEW_STR1(FEW_NAME),
 #define MM_PROBE(i)                                                                                \
     if (g->fault && threadIdx.x == 0) ((long long *)g->fault)[blockIdx.x * 8 + i] = clock64()
 #endif
+#ifdef FEW_RING
+#include "matmul_ring.cu"
+#undef MM_RGROUPS
+#undef MM_AHEAD
+#undef MM_STEP
+#undef MM_SPLIT
+#undef MM_X_BUFS
+#undef MM_PER_SM
+#undef FEW_RING
+#else
 #include "matmul_few.cu"
+#endif
 #undef pk_args
 
 static struct few_register FEW(registered)(&FEW(kernel), (const void *)FEW(main), FEW_STAGE_ENTRY);
@@ -550,6 +616,7 @@ static struct few_register FEW(registered)(&FEW(kernel), (const void *)FEW(main)
 #undef FEW_B
 #undef FEW_BITS
 #undef FEW_ORDER
+#undef FEW_NEAR
 #undef FEW_GROUP
 #undef FEW_GROUP_ARG
 #undef FEW_GROUP_USE

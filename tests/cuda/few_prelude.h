@@ -4,6 +4,7 @@
 #define FEW_D static __device__ __forceinline__
 #define PK_D  FEW_D
 typedef long long pk_i64;
+typedef unsigned long long pk_u64;
 template <class T, int N> struct pk_lanes { T x[N]; };
 template <int N> struct pk_bits { unsigned x[N]; };
 enum { PK_BF16 = 1, PK_F16, PK_E4M3, PK_E5M2, PK_F32, PK_F64, PK_I8, PK_U8, PK_I32, PK_I64 };

@@ -9,6 +9,7 @@
 #include <vector>
 #include <algorithm>
 #include <string>
+#include <cuda.h>
 #include "few_prelude.h"
 
 #define FEW_INT8   0
@@ -27,6 +28,7 @@
 struct few_kernel {
     const char *name;
     int w, x, nb, cols, run, kgroups, rgroups, units, ahead, tiles, step, split, per_sm, stage, bytes, chunk;
+    int ring, a_tma, threads; /* rows of a box of matmul_ring.cu, or 0 */
     int fixed_n, fixed_k;
     const void *main, *stage_entry;
     struct few_kernel *next;
@@ -216,7 +218,7 @@ static problem make(const few_kernel *k, pk_i64 Z, pk_i64 M, pk_i64 N, pk_i64 K,
     bool bytes8 = k->w == FEW_F8F8 || k->w == FEW_I8I8;
     long long rows = k->x == FEW_GATHER ? 16384 : Z * M;
     int poison = 0x7f; /* NaN in fp8, a huge value elsewhere */
-    p.a.buf[0] = get(p, rows * K * (bytes8 ? 1 : 2), bytes8 ? skew : 2 * skew, poison);
+    p.a.buf[0] = get(p, rows * K * (bytes8 ? 1 : 2), k->a_tma ? 0 : bytes8 ? skew : 2 * skew, poison);
     put(p.a.buf[0], rows * K,
         k->w == FEW_F8F8   ? exact ? SMALL_E4M3 : E4M3
         : k->w == FEW_I8I8 ? BYTES
@@ -226,7 +228,7 @@ static problem make(const few_kernel *k, pk_i64 Z, pk_i64 M, pk_i64 N, pk_i64 K,
     for (int b = 0; b < k->nb; b++) {
         int iw = b ? 7 : 1, is = b ? 8 : 2, iz = b ? 9 : 3;
         long long wb = Z * N * K * w_bits[k->w] / 8;
-        p.a.buf[iw] = get(p, wb, k->w == FEW_BF16 ? 2 * skew : k->w == FEW_F32 ? 4 * skew : skew, poison);
+        p.a.buf[iw] = get(p, wb, k->ring ? 0 : k->w == FEW_BF16 ? 2 * skew : k->w == FEW_F32 ? 4 * skew : skew, poison);
         if (k->w == FEW_F32) put(p.a.buf[iw], Z * N * K, exact ? ONE_FLOATS : FLOATS, seed + 1 + b);
         else if (k->w == FEW_BF16) put(p.a.buf[iw], Z * N * K, exact ? SMALL_HALF : HALF, seed + 1 + b);
         else
@@ -261,24 +263,53 @@ static problem make(const few_kernel *k, pk_i64 Z, pk_i64 M, pk_i64 N, pk_i64 K,
 static void release(problem &p) {
     for (void *q : p.owned) OK(cudaFree(q));
 }
+/* Boxes of 128 bytes by so many rows. */
+static CUtensorMap map_of(int bits, int rows, void *w, pk_i64 Z, pk_i64 N, pk_i64 K) {
+    static decltype(&cuTensorMapEncodeTiled) encode;
+    cudaDriverEntryPointQueryResult found;
+    if (!encode)
+        OK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", (void **)&encode, 12000,
+                                            cudaEnableDefault, &found));
+    CUtensorMap m;
+    cuuint64_t bytes = K * bits / 8, dims[] = {bits == 4 ? bytes : (cuuint64_t)K, (cuuint64_t)N, (cuuint64_t)Z},
+               strides[] = {bytes, bytes * N};
+    cuuint32_t box[] = {(cuuint32_t)(bits == 16 ? 64 : 128), (cuuint32_t)rows, 1}, ones[] = {1, 1, 1};
+    CUresult r = encode(&m, bits == 16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_UINT8, 3, w,
+                        dims, strides, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                        CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    if (r != CUDA_SUCCESS) printf("cuTensorMapEncodeTiled: %d\n", (int)r), exit(1);
+    return m;
+}
 static void launch(const few_kernel *k, few_args *a, cudaStream_t s) {
     pk_i64 Z = a->sym[0], M = a->sym[1], N = a->sym[2], K = a->sym[3];
-    void *args[] = {a};
+    void *args[] = {a, 0, 0, 0};
+    CUtensorMap maps[3];
+    int n = 0;
+    if (k->a_tma) maps[n++] = map_of(16, k->cols, a->buf[0], Z, M, K);
+    for (int b = 0; k->ring && b < k->nb; b++)
+        maps[n++] = map_of(w_bits[k->w], k->ring, a->buf[b ? 7 : 1], Z, N, K);
+    for (int i = 0; i < n; i++) args[1 + i] = &maps[i];
     if (k->stage) {
         pk_i64 n = (Z * M * ((K + 15) / 16) * 2 + 255) / 256;
         OK(cudaLaunchKernel(k->stage_entry, dim3((unsigned)std::max(1ll, n)), dim3(256), args, 0, s));
     }
     pk_i64 chunks = std::max(1ll, (K + k->chunk - 1) / k->chunk);
-    pk_i64 total = Z * ((M + k->cols - 1) / k->cols) * std::min((pk_i64)k->split, chunks) * ((N + 15) / 16);
+    pk_i64 rows = k->ring ? k->ring : 16;
+    pk_i64 total = Z * ((M + k->cols - 1) / k->cols) * std::min((pk_i64)k->split, chunks) * ((N + rows - 1) / rows);
     unsigned blocks = (unsigned)std::min(total, (pk_i64)sms * k->per_sm);
     if (!blocks) return;
-    OK(cudaLaunchKernel(k->main, dim3(blocks), dim3(32 * k->kgroups * k->rgroups), args, k->bytes, s));
+    OK(cudaLaunchKernel(k->main, dim3(blocks), dim3(k->threads), args, k->bytes, s));
 }
 
 static int failed, passed;
 static void test(const few_kernel *k, pk_i64 Z, pk_i64 M, pk_i64 N, pk_i64 K, bool exact, int skew) {
     static unsigned seed = 1;
     if (k->w == FEW_INT4 && K % 2) K++;
+    /* What has a tensor map: whole lines of 16 bytes, and an address that is a multiple of it. */
+    if (k->ring) {
+        K = K ? (K + 128 / w_bits[k->w] - 1) / (128 / w_bits[k->w]) * (128 / w_bits[k->w]) : 0;
+        if (!K) return;
+    }
     problem p = make(k, Z, M, N, K, exact, skew, seed += 101);
     launch(k, &p.a, 0);
     /* A second time: scratch is left as it was. */

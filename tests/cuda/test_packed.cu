@@ -38,6 +38,32 @@ template <class P, class D> __global__ void widen(unsigned *wrong) {
     }
 }
 
+/* Pairs that a shift and a mask make: elements i and i + O of each 2 * O; and those of 4 bits greater
+ * by a constant. */
+template <class P, class D, int O> __global__ void widen_apart(unsigned *wrong) {
+    const unsigned i = blockIdx.x * 256 + threadIdx.x;
+    const int W = 8;
+    const unsigned raw[2] = {i | (i >> 8 & 0xff) << 16 | (i & 0xff) << 24, ~i | (i & 0xff) << 16};
+    unsigned fast[W / 2];
+    pk_widen<P, D, W, O>(raw, fast);
+    const pk_lanes<typename D::scalar, W> v = pk_unpack<D, W>(raw);
+    for (int l = 0; l < W / 2; l++) {
+        const int e = l / O * 2 * O + l % O;
+        if (!same<P>(fast[l], P::code((float)v.x[e]) | P::code((float)v.x[e + O]) << 16))
+            atomicAdd(wrong, 1);
+    }
+    if constexpr (D::bits == 4) {
+        pk_widen_over<P, D, W, O>(raw, fast);
+        for (int l = 0; l < W / 2; l++) {
+            const int e = l / O * 2 * O + l % O;
+            const float over = pk_over<P, D>::value;
+            const unsigned want = P::code((float)v.x[e] + over) | P::code((float)v.x[e + O] + over)
+                                                                      << 16;
+            if (fast[l] != want) atomicAdd(wrong, 1);
+        }
+    }
+}
+
 /* Every value by a quarter of all values: a packed product is that of f32, rounded once. */
 template <class P> __global__ void multiply(unsigned *wrong) {
     const unsigned x = blockIdx.x;
@@ -71,7 +97,12 @@ int main() {
 #define WIDEN(P, D)                                                                                \
     widen<pk_dt_##P, pk_dt_##D><<<256, 256>>>(wrong);                                              \
     report(#D " to " #P, wrong);
+#define APART(P, D, O)                                                                             \
+    widen_apart<pk_dt_##P, pk_dt_##D, O><<<256, 256>>>(wrong);                                     \
+    report(#D " to " #P ", apart", wrong);
 #define ALL(P)                                                                                     \
+    APART(P, i8, 2) APART(P, u8, 2) APART(P, i4, 4) APART(P, u4, 4) APART(P, i4, 1)                \
+    APART(P, u4, 1) APART(P, i8, 1) APART(P, u8, 1)                                                \
     WIDEN(P, i8)                                                                                   \
     WIDEN(P, u8)                                                                                   \
     WIDEN(P, i4) WIDEN(P, u4) WIDEN(P, i2) WIDEN(P, u2) WIDEN(P, f8e4m3fn) WIDEN(P, f8e5m2)        \

@@ -189,7 +189,7 @@ static void test_operands(void **state) {
     expect(&m, "#define MM_B0_LEAVES 1\n");
     expect(&m, "#define MM_B0_LEAF0_BITS 4\n");
     expect(&m, "#define MM_B0_LEAF0_MAP 1\n");
-    expect(&m, "pk_widen<pk_dt_bf16, pk_dt_u4, PK_W>(raw0, ");
+    expect(&m, "pk_widen_over<pk_dt_bf16, pk_dt_u4, PK_W, ");
     expect(&m, "pk_half<pk_dt_bf16>::mul(");
     done(&m);
     /* A gathered row has an address, no tensor map. */

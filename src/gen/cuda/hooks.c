@@ -62,7 +62,8 @@ static void pack_function(struct emit *e, fn_id f, const struct staged *s, enum 
     struct str body;
     str_init(&body, e->out->alloc);
     emit_begin(e, STAGE_VALUE, &body);
-    bool packed = !s->plain && packed_write(e, staged_source(e, f), s);
+    int order = e->hook[0] == 'b' && e->product != NULL ? e->product->order : 1;
+    bool packed = !s->plain && packed_write(e, staged_source(e, f), s, order < 1 ? 1 : order);
     str_printf(
         e->out,
         "PK_I pk_bits<(PK_W * %d + 31) / 32> %s_%s_pack(%s)\n{\n    const pk_i64 %s = 0;\n    "
@@ -230,7 +231,7 @@ const char *cuda_template(const struct tile *t) {
     switch (t->cuda.form) {
     case TILE_SIMT: break;
     case TILE_WGMMA: return "matmul_wgmma.cu";
-    case TILE_FEW: return "matmul_few.cu";
+    case TILE_FEW: return t->cuda.ring ? "matmul_ring.cu" : "matmul_few.cu";
     case TILE_ACROSS: return "matmul_across.cu";
     case TILE_MMA: return "matmul_mma.cu";
     }

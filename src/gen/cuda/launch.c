@@ -7,6 +7,7 @@
 #include "gen/c/hooks.h"
 #include "gen/cuda/hooks.h"
 #include "gen/cuda/product.h"
+#include "gen/cuda/ring.h"
 
 #define MAX_LAUNCHES 3 /* beside checks */
 
@@ -74,6 +75,20 @@ static void add_few(struct list *l, struct gen_cuda *out) {
                              t->stage ? ", staged" : "");
 }
 
+static void add_ring(struct list *l, struct gen_cuda *out) {
+    struct emit *e = l->e;
+    const struct product *p = e->product;
+    const struct tile_ring *t = &p->ring;
+    struct gen_launch *r = add(l, "main", t->threads, ring_tasks(e));
+    r->shared = t->shared;
+    r->per_sm = 1;
+    r->n_maps = p->n_maps;
+    r->maps = p->maps;
+    out->choices = 1;
+    out->tile = arena_printf(e->arena, "%d rows, %d x %d tiles, %d stages", 8 * t->cols8,
+                             t->kgroups, t->tiles, t->stages);
+}
+
 static void add_across(struct list *l, struct gen_cuda *out) {
     struct emit *e = l->e;
     const struct kernel *k = e->k;
@@ -136,7 +151,12 @@ static void add_matmul(struct list *l, struct gen_cuda *out) {
     const struct tile_cuda *t = &k->tile.cuda;
     switch (t->form) {
     case TILE_WGMMA: add_wgmma(l, out); return;
-    case TILE_FEW: add_few(l, out); return;
+    case TILE_FEW:
+        if (t->ring)
+            add_ring(l, out);
+        else
+            add_few(l, out);
+        return;
     case TILE_ACROSS: add_across(l, out); return;
     case TILE_MMA: add_mma(l, out); return;
     case TILE_SIMT: break;

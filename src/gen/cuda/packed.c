@@ -16,6 +16,7 @@ struct packer {
     const struct staged *s;
     enum dtype P;
     unsigned *name; /* of nodes that have a variable; [0] counts */
+    int order;      /* of pairs: pk_widen's last argument */
 };
 
 /* Bound of an exact node's magnitude if it is an integer, INFINITY if it is any value of P; -1: it
@@ -94,7 +95,38 @@ static const char *half(const struct packer *p) {
 
 static unsigned write_node(struct packer *p, fn_id f);
 
+/* f, through what keeps its value. */
+static fn_id unchanged(const struct packer *p, fn_id f) {
+    for (;;) {
+        const struct fn_node *n = fn_get(p->e->fns, f);
+        bool passes = n->kind == FN_CONVERT || n->kind == FN_ROUND || n->kind == FN_CAST;
+        if (!passes || is_field(p, f)) return f;
+        f = n->arg[0];
+    }
+}
+
+/* q - x, q a leaf of 4 bits, x an integer of the row or the group: q comes out of its bits greater
+ * by a constant, and the same constant is added to x, once. False: something else. */
+static bool write_over(struct packer *p, const struct fn_node *n, unsigned name) {
+    fn_id q = unchanged(p, n->arg[0]), x = n->arg[1];
+    int leaf = staged_of(p->s, q);
+    if (n->op != OP_SUB || leaf < 0 || !is_field(p, x)) return false;
+    if (p->e->vec != p->e->k->k) return false; /* a field of many values */
+    enum dtype d = fn_get(p->e->fns, q)->dtype;
+    double bound = exact(p, x), most = ldexp(1, dtype_significand(p->P));
+    bool over = dtype_is_int(d) && dtype_bits(d) == 4 && is_integer(bound);
+    if (!over || bound + most / 2 + 8 > most) return false;
+    str_printf(p->e->body,
+               "    pk_widen_over<%s, pk_dt_%s, PK_W, %d>(raw%d, h%u);\n    const unsigned b%u = "
+               "pk_both<%s>((float)%s[0] + pk_over<%s, pk_dt_%s>::value);\n    PK_EACH(PK_W / 2) "
+               "h%u[l] = pk_half<%s>::sub(h%u[l], b%u);\n",
+               half(p), dtype_name(d), p->order, leaf, name, name, half(p), emit_ref(p->e, x),
+               half(p), dtype_name(d), name, half(p), name, name);
+    return true;
+}
+
 static void write_pair(struct packer *p, const struct fn_node *n, unsigned name, const char *op) {
+    if (write_over(p, n, name)) return;
     unsigned a = write_node(p, n->arg[0]), b = write_node(p, n->arg[1]);
     str_printf(p->e->body, "    PK_EACH(PK_W / 2) h%u[l] = pk_half<%s>::%s(h%u[l], h%u[l]);\n",
                name, half(p), op, a, b);
@@ -128,8 +160,8 @@ static unsigned write_node(struct packer *p, fn_id f) {
     unsigned name = p->name[f] = ++p->name[0];
     str_printf(p->e->body, "    unsigned h%u[PK_W / 2];\n", name);
     if (leaf >= 0) {
-        str_printf(p->e->body, "    pk_widen<%s, pk_dt_%s, PK_W>(raw%d, h%u);\n", half(p),
-                   dtype_name(n->dtype), leaf, name);
+        str_printf(p->e->body, "    pk_widen<%s, pk_dt_%s, PK_W, %d>(raw%d, h%u);\n", half(p),
+                   dtype_name(n->dtype), p->order, leaf, name);
     } else if (n->kind == FN_CONST) {
         char number[32];
         write_both(p, name, fmt_double(number, dtype_is_float(n->dtype) ? n->c.f : (double)n->c.i));
@@ -141,8 +173,20 @@ static unsigned write_node(struct packer *p, fn_id f) {
     return name;
 }
 
-bool packed_write(struct emit *e, fn_id f, const struct staged *s) {
-    struct packer p = {e, s, fn_get(e->fns, f)->dtype, ARENA_NEW(e->arena, unsigned, e->n_fns + 1)};
+int packed_order(struct emit *e, fn_id f, const struct staged *s) {
+    if (s->plain || s->n != 1) return 1;
+    enum dtype d = fn_get(e->fns, s->leaf[0])->dtype;
+    struct str body;
+    str_init(&body, e->out->alloc);
+    emit_begin(e, STAGE_VALUE, &body);
+    bool packed = packed_write(e, f, s, 1);
+    str_free(&body);
+    return packed && dtype_is_int(d) ? dtype_bits(d) == 4 ? 4 : dtype_bits(d) == 8 ? 2 : 1 : 1;
+}
+
+bool packed_write(struct emit *e, fn_id f, const struct staged *s, int order) {
+    struct packer p = {e, s, fn_get(e->fns, f)->dtype, ARENA_NEW(e->arena, unsigned, e->n_fns + 1),
+                       order};
     if (p.name == NULL || (p.P != DT_BF16 && p.P != DT_F16)) return false;
     bool own = exact(&p, f) >= 0;
     fn_id product = own ? 0 : product_of(&p, f);

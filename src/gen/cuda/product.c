@@ -5,6 +5,8 @@
 #include "gen/cuda/product.h"
 
 #include "gen/cuda/hooks.h"
+#include "gen/cuda/packed.h"
+#include "gen/cuda/ring.h"
 #include "tile/tile_cuda_mma.h"
 #include "tile/tile_cuda_rows.h"
 
@@ -28,6 +30,8 @@ void product_add(struct emit *e, fn_id f, sx outer, const struct staged *s) {
                                   .ops = fn_cost(e->fns, staged_source(e, f))};
     if (s->n == 0) return;
     o->leaf_bits = dtype_bits(fn_get(e->fns, s->leaf[0])->dtype);
+    for (int i = 0; i < s->n; i++)
+        o->all_bits += dtype_bits(fn_get(e->fns, s->leaf[i])->dtype);
     o->lines = s->pieces != 0 || staged_lines(e, s->leaf[0], e->vec);
     if (s->pieces != 0) return;
     o->mapped = staged_map(e, s->leaf[0], e->vec, outer, extent, &o->map);
@@ -192,9 +196,16 @@ static void few_choose(struct emit *e) {
         if (q.bits == 0 || p->at[i].leaf_bits < q.bits) q.bits = p->at[i].leaf_bits;
     }
     struct tile_wgmma_problem many = wgmma_problem(e);
+    struct tile_ring ring = ring_choose(e, &q);
     bool both = k->tile.cuda.form == TILE_WGMMA && q.M >= 0;
-    if (both && k->tile.cuda.few == 0 && !tile_takes_few(&q, &many, p->device)) return;
+    if (both && k->tile.cuda.few == 0 && !ring.fits && !tile_takes_few(&q, &many, p->device))
+        return;
     p->few = tile_cuda_few_at(&q, p->device, k->tile.cuda.passed);
+    if (!p->few.fits || !ring.fits) return;
+    p->ring = ring;
+    /* A as it lies is brought into the pairs' order by whoever multiplies: for bytes that costs as much
+     * as it saves. */
+    if (ring.direct && (p->order < 4 || ring.cols8 > 2)) p->order = 1;
 }
 
 static void few_constants(struct emit *e) {
@@ -202,7 +213,11 @@ static void few_constants(struct emit *e) {
     const struct tile_few *t = &p->few;
     define(e, "ACC_BITS", "", 32);
     define(e, "KIND", "", few_kind(p->at[0].dtype));
-    define(e, "B_ORDER", "", 1);
+    define(e, "B_ORDER", "", p->order > 0 ? p->order : 1);
+    if (p->ring.fits) {
+        ring_constants(e);
+        return;
+    }
     define(e, "RUN", "", t->run);
     define(e, "COLS8", "", t->cols8);
     define(e, "KGROUPS", "", t->kgroups);
@@ -215,7 +230,6 @@ static void few_constants(struct emit *e) {
     define(e, "SPLIT", "", t->split);
     define(e, "A_STAGE", "", t->stage);
     define(e, "PER_SM", "", t->per_sm);
-    define(e, "FETCH_L2", "", 1);
 }
 
 /* ---- few rows, B along its columns ------------------------------------------------------------ */
@@ -266,6 +280,11 @@ static void look_at(struct emit *e, const char *hook, fn_id f, sx outer) {
     staged_find(e, f, e->vec, &s);
     staged_keep_simple(e, &s);
     product_add(e, f, outer, &s);
+    if (hook[0] == 'b') {
+        int order = packed_order(e, staged_source(e, f), &s);
+        bool first = e->product->order == 0;
+        e->product->order = first || e->product->order == order ? order : 1;
+    }
     e->group = 0;
 }
 
@@ -291,6 +310,7 @@ static void few_plan(struct emit *e, struct kernel *k) {
                                 .c_lanes = 4,
                                 .pack_lanes = 8,
                                 .passed = t->passed,
+                                .ring = p->ring.fits,
                                 .few = t->few};
         k->tile.order = "tensor cores, parts of k";
     } else if (p->across.fits) {
@@ -304,6 +324,7 @@ static void few_plan(struct emit *e, struct kernel *k) {
                                 .few = t->few};
         k->tile.order = "tensor cores, parts of k";
     }
+    if (!p->few.fits) p->order = 0;
     p->n = 0;
     e->W = 1;
 }

@@ -8,6 +8,7 @@
 #include "gen/cuda/staged.h"
 #include "tile/tile_cuda_across.h"
 #include "tile/tile_cuda_few.h"
+#include "tile/tile_cuda_ring.h"
 #include "tile/tile_cuda_wgmma.h"
 
 struct product_operand {
@@ -15,8 +16,9 @@ struct product_operand {
     enum dtype dtype;
     bool along_k, plain;
     int leaves, leaf_bits, group;
-    double ops;  /* arithmetic for an element */
-    bool mapped; /* leaf 0 has a tensor map */
+    int all_bits; /* of all leaves, of an element */
+    double ops;   /* arithmetic for an element */
+    bool mapped;  /* leaf 0 has a tensor map */
     bool batched;
     bool by_32; /* its rows are a multiple of 32 */
     bool lines; /* rows of leaf 0 start at multiples of 16 bytes */
@@ -31,6 +33,8 @@ struct product {
     /* what follows from it */
     struct tile_wgmma wgmma;
     struct tile_few few;
+    struct tile_ring ring; /* in its place, if it fits */
+    int order;             /* of pairs of right operands (packed.h); 0: 1 */
     struct tile_across across;
     int mma_choices;
     int n_maps;

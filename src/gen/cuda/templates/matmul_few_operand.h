@@ -77,8 +77,17 @@ struct MM_XF(op) {
 #endif
     }
 
-    /* Bits of the leaves' addresses at (z, o, k) that must be 0 for such reads. */
+    /* Bits of the leaves' addresses at (z, o, k) that must be 0 for such reads, */
     PK_D unsigned misaligned(const struct pk_args *g, const row *r, pk_i64 z, pk_i64 o, pk_i64 k) {
+        return low_bits(g, r, z, o, k) & ASKEW;
+    }
+
+    /* for copies of 16 bytes of every leaf. */
+    PK_D unsigned askew(const struct pk_args *g, const row *r, pk_i64 z, pk_i64 o, pk_i64 k) {
+        return low_bits(g, r, z, o, k) & 15u;
+    }
+
+    PK_D unsigned low_bits(const struct pk_args *g, const row *r, pk_i64 z, pk_i64 o, pk_i64 k) {
         unsigned bits = 0;
 #if MM_X_LEAVES > 0
         bits |= (unsigned)(unsigned long long)MM_XF(leaf0)(g, r, z, o, k);
@@ -92,7 +101,7 @@ struct MM_XF(op) {
 #if MM_X_LEAVES > 3
         bits |= (unsigned)(unsigned long long)MM_XF(leaf3)(g, r, z, o, k);
 #endif
-        return bits & ASKEW;
+        return bits;
     }
 
     /* Where a lane reads: leaves lie along k without gaps. */
@@ -146,6 +155,11 @@ struct MM_XF(op) {
 #if MM_X_LEAVES > 3
         MM(read)<B3, ASKEW, STREAM>(p->at[3] + ahead * MM_X_LEAF3_BITS / 8, x->w + B0 + B1 + B2);
 #endif
+        groups(g, r, z, o, k, x);
+    }
+
+    /* What groups of the run's elements share; k is in the first. */
+    PK_D void groups(const struct pk_args *g, const row *r, pk_i64 z, pk_i64 o, pk_i64 k, run *x) {
 #pragma unroll
         for (int i = 0; i < GROUPS; i++)
             x->q[i] = group_of(g, r, z, o, k + i * (MM_X_RUN / (GROUPS ? GROUPS : 1)));
