@@ -99,6 +99,20 @@ static enum proem_status make_blob(struct rt_program *p, struct rt_pool *pool, s
                    job->kernel->name, job->operand);
 }
 
+/* What another step of the same kernel has made of the same constants, as layers that share weights
+ * do. */
+static struct rt_blob *made_before(const struct rt_program *p, int step, int o, const int64_t *key,
+                                   size_t n) {
+    const struct rt_step *s = &p->desc.steps[step];
+    for (int i = 0; i < p->desc.n_steps; i++) {
+        const struct rt_step *other = &p->desc.steps[i];
+        if (i == step || other->kernel != s->kernel || other->operands == NULL) continue;
+        struct rt_blob *b = p->blobs[p->first_operand[i] + o];
+        if (has_key(b, key, n)) return b;
+    }
+    return NULL;
+}
+
 enum proem_status rt_pack_operand(struct rt_program *p, struct rt_pool *pool, int step, int o,
                                   const struct rt_view *views, const struct pk_args *args,
                                   size_t local_stride, int64_t *key, struct rt_blob **held,
@@ -115,8 +129,11 @@ enum proem_status rt_pack_operand(struct rt_program *p, struct rt_pool *pool, in
         struct packing job = {
             .kernel = s->kernel, .args = args, .local_stride = local_stride, .operand = o};
         rt_blob_drop(p, *kept); /* first, so that two need not fit at once */
-        *kept = NULL;
-        status = make_blob(p, pool, &job, key, n, kept, e);
+        *kept = made_before(p, step, o, key, n);
+        if (*kept != NULL)
+            (*kept)->refs++;
+        else
+            status = make_blob(p, pool, &job, key, n, kept, e);
     }
     if (status == PROEM_OK) {
         (*kept)->refs++;
@@ -130,7 +147,10 @@ int64_t rt_program_packed_bytes(struct rt_program *p) {
     int64_t sum = 0;
     pthread_mutex_lock(&p->lock);
     for (int i = 0; i < p->n_operands; i++) {
-        if (p->blobs[i] != NULL) sum += p->blobs[i]->bytes;
+        bool counted = p->blobs[i] == NULL;
+        for (int j = 0; j < i && !counted; j++)
+            counted = p->blobs[j] == p->blobs[i];
+        if (!counted) sum += p->blobs[i]->bytes;
     }
     pthread_mutex_unlock(&p->lock);
     return sum;

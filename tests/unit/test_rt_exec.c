@@ -605,6 +605,34 @@ static void constants_are_packed_once(void **state) {
     rt_pool_free(pool);
 }
 
+/* Layers that share weights: two steps of one kernel with the same constant pack it once. */
+static void steps_share_what_is_packed(void **state) {
+    static float w[ROWS * COLS], x[COLS], out[2][ROWS];
+    static const int64_t s[] = {ROWS, COLS}, bytes[] = {sizeof w, 4 * COLS, 4 * ROWS, 4 * ROWS};
+    static const int args[3] = {0, 1, 3};
+    const struct rt_view of[2] = {{w, 32, 2, s, NULL}, {x, 32, 1, s + 1, NULL}};
+    const struct rt_view views[4] = {
+        of[0], of[1], {out[0], 32, 1, s, NULL}, {out[1], 32, 1, s, NULL}};
+    struct gemv g;
+    struct rt_pool *pool = new_pool(2);
+    struct rt_program *p;
+    struct rt_exec *a;
+    make_gemv(state, &g);
+    struct rt_buffer buffers[4] = {g.buffers[0], g.buffers[1], g.buffers[2], g.buffers[2]};
+    struct rt_step steps[2] = {g.step, {g.step.kernel, 3, args, &g.operand}};
+    g.desc.n_buffers = 4, g.desc.buffers = buffers, g.desc.n_steps = 2, g.desc.steps = steps;
+    fill_gemv(w, x, 1);
+    assert_ok(rt_program_new(&allocator_default, &g.desc, &p, e));
+    assert_ok(rt_exec_new(p, pool, &a, e));
+    assert_ok(rt_exec_prepare(a, gemv_sym, bytes, e));
+    assert_ok(rt_exec_run(a, views, NULL, e));
+    assert_true(gemv_is(out[0], w, x) && gemv_is(out[1], w, x));
+    assert_int_equal(rt_program_packed_bytes(p), sizeof w);
+    rt_exec_free(a);
+    rt_program_free(p);
+    rt_pool_free(pool);
+}
+
 static void packing_past_the_end_is_seen(void **state) {
     static float w[ROWS * COLS], x[COLS], out[ROWS];
     struct gemv g;
@@ -762,6 +790,7 @@ int main(void) {
         cmocka_unit_test(poison_shows_what_nobody_wrote),
         cmocka_unit_test(guards_show_writes_past_an_end),
         cmocka_unit_test(constants_are_packed_once),
+        cmocka_unit_test(steps_share_what_is_packed),
         cmocka_unit_test(packing_past_the_end_is_seen),
         cmocka_unit_test(strided_constants_are_copied_once),
         cmocka_unit_test(runs_from_several_threads),
