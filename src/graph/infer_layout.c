@@ -79,6 +79,10 @@ static enum proem_status reshape(struct infer *x) {
         TRY(fill_hole(x, hole - lead, rest));
         whole.list[hole] = a->list[hole - lead];
         *a = whole;
+        /* the quotient in its simplest form may have lost that it is exact */
+        if (!dims_count(x->g, a->n_list, a->list, &to) || !dims_same(x->g, from, to))
+            return infer_fail(x, "nothing proves that %s fits in place of -1; write the size",
+                              label_dim(x->g, a->list[hole]));
     } else {
         ok = dims_count(x->g, a->n_list, a->list, &to);
         if (!ok || !dims_same(x->g, from, to))
