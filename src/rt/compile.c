@@ -19,10 +19,10 @@
 #define VERSION_TIMEOUT 20000
 
 /* What GCC's -O2 does beyond -O1 takes a third of its time and none of a kernel's: the loops that
- * matter are written as they shall run. Those over lanes that are left want the vectorizer. Clang's
- * -O1 leaves out more. */
+ * matter are written as they shall run. Those over lanes that are left want the vectorizer. The -O1
+ * of others (Clang) leaves out more, and they do not know these flags. */
 static const char *const gcc_flags[] = {"-O1", "-ftree-vectorize", "-fvect-cost-model=very-cheap"};
-static const char *const clang_flags[] = {"-O2"};
+static const char *const other_flags[] = {"-O2"};
 
 /* -Wno-psabi: notes on passing wide vectors, which -w leaves. */
 static const char *const base_flags[] = {"-std=gnu11",
@@ -177,18 +177,25 @@ static bool contains(const char *line, size_t n, const char *word) {
     return false;
 }
 
+/* GCC says "NAME (PACKAGE) 12.2.0", whatever it is called. */
+static bool is_gcc(const char *version) {
+    for (const char *p = version; (p = strstr(p, ") ")) != NULL; p += 2) {
+        if (p[2] >= '0' && p[2] <= '9') return !contains(version, strlen(version), "clang");
+    }
+    return false;
+}
+
 /* Flags, and what stands behind them if there are files; the result ends with NULL. */
 static const char **make_argv(struct rt *rt, const struct device_desc *d, struct arena *a,
                               const char *out_file, const char *in_file) {
     size_t most = COUNT_OF(gcc_flags) + COUNT_OF(base_flags) + (size_t)rt->n_flags + ISA_COUNT + 8;
     const char **v = ARENA_NEW(a, const char *, most);
     if (v == NULL) return NULL;
-    const struct str *version = &rt->compiler.version;
-    bool clang = contains(str_text(version), version->n, "clang");
+    bool gcc = is_gcc(str_text(&rt->compiler.version));
     size_t n = 0;
     v[n++] = str_text(&rt->compiler.path);
-    for (size_t i = 0; i < (clang ? COUNT_OF(clang_flags) : COUNT_OF(gcc_flags)); i++)
-        v[n++] = clang ? clang_flags[i] : gcc_flags[i];
+    for (size_t i = 0; i < (gcc ? COUNT_OF(gcc_flags) : COUNT_OF(other_flags)); i++)
+        v[n++] = gcc ? gcc_flags[i] : other_flags[i];
     for (size_t i = 0; i < COUNT_OF(base_flags); i++)
         v[n++] = base_flags[i];
     if (d->arch == ARCH_X86_64) {

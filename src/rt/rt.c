@@ -480,7 +480,7 @@ enum proem_status rt_compiler(struct rt *rt, struct str *path, struct str *versi
 
 enum proem_status rt_compiler_flags(struct rt *rt, const struct device_desc *device,
                                     struct str *out, struct err *e) {
-    struct err missing; /* the flags of an unknown compiler are GCC's */
+    struct err missing; /* there are flags for an unknown compiler, too */
     err_clear(&missing);
     pthread_mutex_lock(&rt->lock);
     rt_cache_open(&rt->cache);

@@ -157,7 +157,7 @@ static void flags_follow_the_device(void **state) {
     rt_free(rt);
 }
 
-/* GCC's -O1 is enough for kernels, Clang's is not. */
+/* GCC's -O1 is enough for kernels, that of others is not. */
 static void flags_follow_the_compiler(void **state) {
     (void)state;
     char *dir = new_dir();
@@ -165,7 +165,10 @@ static void flags_follow_the_compiler(void **state) {
     static const struct {
         const char *version, *flag, *other;
     } cases[] = {{"gcc (GCC) 13.1", "-O1 -ftree-vectorize", "-O2"},
-                 {"Some clang version 17", "-O2 ", "-O1"}};
+                 {"cc (Some 12.2.0-14+deb12u1) 12.2.0", "-O1 -ftree-vectorize", "-O2"},
+                 {"Some clang version 17", "-O2 ", "-O1"},
+                 {"Other(R) C++ Compiler 2024.0.0 (2024.0.0.1)", "-O2 ", "-O1"},
+                 {"", "-O2 ", "-O1"}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char text[100];
         snprintf(text, sizeof text, "echo '%s'\n", cases[i].version);
