@@ -225,3 +225,105 @@
 #define MM_TILES   8
 #define MM_X_BUFS  2
 #include "few_hooks.h"
+
+#define FEW_NAME   c18
+#define FEW_W      FEW_INT8
+#define FEW_X      FEW_PLAIN
+#define FEW_RING   1
+#define MM_COLS8   1
+#define MM_KGROUPS 2
+#define MM_UNITS   2
+#define MM_STAGES  4
+#define MM_TILES   7
+#define MM_A_WARPS 0
+#define MM_A_TMA   1
+#include "few_hooks.h"
+
+#define FEW_NAME   c19
+#define FEW_W      FEW_INT4
+#define FEW_X      FEW_PLAIN
+#define FEW_RING   1
+#define MM_COLS8   2
+#define MM_KGROUPS 2
+#define MM_UNITS   1
+#define MM_STAGES  6
+#define MM_TILES   7
+#define MM_A_WARPS 0
+#define MM_A_TMA   1
+#include "few_hooks.h"
+
+#define FEW_NAME   c20
+#define FEW_W      FEW_BF16
+#define FEW_X      FEW_PLAIN
+#define FEW_RING   1
+#define MM_COLS8   4
+#define MM_KGROUPS 8
+#define MM_UNITS   1
+#define MM_STAGES  5
+#define MM_TILES   2
+#define MM_A_WARPS 0
+#define MM_A_TMA   1
+#include "few_hooks.h"
+
+#define FEW_NAME   c21
+#define FEW_W      FEW_FP8
+#define FEW_X      FEW_PLAIN
+#define FEW_RING   1
+#define MM_COLS8   8
+#define MM_KGROUPS 2
+#define MM_UNITS   1
+#define MM_STAGES  6
+#define MM_TILES   4
+#define MM_A_WARPS 0
+#define MM_A_TMA   1
+#include "few_hooks.h"
+
+#define FEW_NAME   c22
+#define FEW_W      FEW_INT4
+#define FEW_X      FEW_PLAIN
+#define FEW_RING   1
+#define MM_COLS8   1
+#define MM_KGROUPS 2
+#define MM_UNITS   1
+#define MM_STAGES  6
+#define MM_TILES   4
+#define MM_A_WARPS 0
+#define FEW_NB     2
+#define MM_A_TMA   1
+#include "few_hooks.h"
+
+#define FEW_NAME   c23
+#define FEW_W      FEW_BF16
+#define FEW_X      FEW_GATHER
+#define FEW_RING   1
+#define MM_COLS8   2
+#define MM_KGROUPS 8
+#define MM_UNITS   1
+#define MM_STAGES  6
+#define MM_TILES   2
+#define MM_A_WARPS 2
+#include "few_hooks.h"
+
+#define FEW_NAME   c24
+#define FEW_W      FEW_BF16
+#define FEW_X      FEW_RMS
+#define FEW_RING   1
+#define MM_COLS8   1
+#define MM_KGROUPS 2
+#define MM_UNITS   2
+#define MM_STAGES  6
+#define MM_TILES   5
+#define MM_A_WARPS 3
+#include "few_hooks.h"
+
+#define FEW_NAME   c25
+#define FEW_W      FEW_F8F8
+#define FEW_X      FEW_PLAIN
+#define FEW_RING   1
+#define MM_COLS8   2
+#define MM_KGROUPS 2
+#define MM_UNITS   2
+#define MM_STAGES  5
+#define MM_TILES   7
+#define MM_A_WARPS 4
+#include "few_hooks.h"
