@@ -513,7 +513,7 @@ FEW_D void FEW(c_store)(FEW_G, const FEW(c_row) < W > *r, pk_i64 z, pk_i64 m, pk
 
 enum {
 #ifdef FEW_RING
-    FEW(ring) = 16 * MM_TILES,
+    FEW(box_rows) = 16 * MM_TILES,
     FEW(a_tma) = MM_A_TMA,
     FEW(bytes) = 1024 +
                  MM_STAGES * (FEW_NB * MM_KGROUPS * MM_UNITS / 2 * 16 * MM_TILES * 128 +
@@ -531,7 +531,7 @@ enum {
                                        16 * FEW_A_LEAVES),
     FEW(threads) = 32 * (MM_TILES * MM_KGROUPS + (MM_A_TMA ? 1 : MM_A_WARPS + 2)),
 #else
-    FEW(ring) = 0,
+    FEW(box_rows) = 0,
     FEW(a_tma) = 0,
     FEW(threads) = 32 * MM_KGROUPS * MM_RGROUPS,
     FEW(bytes) = MM_X_BUFS * 8 * MM_COLS8 *
@@ -561,7 +561,7 @@ static struct few_kernel FEW(kernel) = {FEW_STR1(FEW_NAME),
                                         MM_A_STAGE,
                                         FEW(bytes),
                                         FEW(chunk),
-                                        FEW(ring),
+                                        FEW(box_rows),
                                         FEW(a_tma),
                                         FEW(threads),
 #ifdef FEW_N
