@@ -201,7 +201,7 @@ static const struct {
     {"int8 weights", INT8, 1, false, 1},
     {"int8 weights", INT8, 64, false, 1},
     {"int8 weights", INT8, 256, false, 1},
-    {"int8 weights", INT8, 4096, true, 2},
+    {"int8 weights", INT8, 4096, false, 1},
     {"int4 weights", INT4, 16, false, 1},
     {"int4 weights", INT4, 256, false, 1},
     {"int4 weights", INT4, 4096, true, 2},
