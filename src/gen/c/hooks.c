@@ -11,8 +11,7 @@
 
 #include <string.h>
 
-/* ---- parts --------------------------------------------------------------------------------------
- */
+/* ---- parts --------------------------------------------------------------------------------- */
 
 static void define(struct emit *e, const char *name, const char *value) {
     str_printf(e->out, "#define %s %s\n", name, value);
