@@ -315,6 +315,17 @@ enum proem_status eval_cast(struct ev *ev, const struct node *n, const struct te
 
 /* Elements are one bit string: of equal width one becomes one, else the last dim rescales. Where an
  * element is not certain, nothing is known of its bits. */
+/* Whether the bits of element i are open: its value is, or it is a NaN, whose sign and payload differ
+ * between processors. */
+static bool open_bits(const struct tensor *t, int64_t i) {
+    if (!tensor_exact(t) &&
+        !iv_is_point((struct iv){t->store->ch[CH_LO][i], t->store->ch[CH_HI][i]}))
+        return true;
+    double v = 0;
+    if (dtype_is_float(t->dtype)) read_doubles(t, i, 1, -1, &v);
+    return isnan(v);
+}
+
 enum proem_status eval_bitcast(struct ev *ev, const struct node *n, const struct tensor *in,
                                struct tensor *out) {
     (void)n;
@@ -323,7 +334,10 @@ enum proem_status eval_bitcast(struct ev *ev, const struct node *n, const struct
     TRY(tensor_new(ev, out));
     int64_t bytes = dtype_bytes(out->dtype, out->n);
     memcpy(out->store->data, c.store->data, (size_t)bytes);
-    if (!ev->track || tensor_exact(&c)) return PROEM_OK;
+    bool any = false;
+    for (int64_t i = 0; ev->track && i < c.n && !any; i++)
+        any = open_bits(&c, i);
+    if (!any) return PROEM_OK;
     TRY(tensor_intervals(ev, out, true));
     int64_t from = dtype_bits(in->dtype), to = dtype_bits(out->dtype);
     bool is_float = dtype_is_float(out->dtype);
@@ -336,9 +350,7 @@ enum proem_status eval_bitcast(struct ev *ev, const struct node *n, const struct
         read_doubles(out, i, 1, -1, &v);
         struct iv r = iv_point(v);
         for (int64_t k = first; k <= last; k++) {
-            struct iv a = {c.store->ch[CH_LO][k], c.store->ch[CH_HI][k]};
-            if (iv_is_point(a)) continue;
-            r = is_float ? iv_any() : (struct iv){(double)min, most};
+            if (open_bits(&c, k)) r = is_float ? iv_any() : (struct iv){(double)min, most};
         }
         out->store->ch[CH_LO][i] = r.lo;
         out->store->ch[CH_HI][i] = r.hi;
