@@ -138,9 +138,18 @@ static bool computed_names(struct session *s, struct name_list *out) {
     return out->at != NULL;
 }
 
-static bool same_folder(const char *a, const char *b) {
-    size_t na = (size_t)(base_name(a) - a), nb = (size_t)(base_name(b) - b);
-    return na == nb && memcmp(a, b, na) == 0;
+static bool same_folder(struct arena *a, const char *x, const char *y) {
+    const char *fx = arena_printf(a, "%.*s.", (int)(base_name(x) - x), x);
+    const char *fy = arena_printf(a, "%.*s.", (int)(base_name(y) - y), y);
+    return fx != NULL && fy != NULL && file_is_same(fx, fy);
+}
+
+/* What is written never takes the place of the model, or of the data that it has in other files. */
+static enum proem_status keep_model(const struct onnx_model *m, const char *option,
+                                    const char *path, struct err *e) {
+    if (!onnx_model_has_file(m, path)) return PROEM_OK;
+    return err_set(e, PROEM_INVALID, "%s: '%s' is a file of the model itself; choose another name",
+                   option, path);
 }
 
 enum proem_status session_export(struct session *s, struct err *e) {
@@ -154,11 +163,12 @@ enum proem_status session_export(struct session *s, struct err *e) {
     for (size_t i = 0; i < p->kernels.n; i++)
         TRY(describe_kernel(s, p->kernels.at[i], &k[i], e));
     TRY(onnx_model_open(&s->arena, s->o->file, &m, e));
-    if (onnx_has_external(m) && !same_folder(s->o->file, s->o->onnx))
+    if (onnx_has_external(m) && !same_folder(&s->arena, s->o->file, s->o->onnx))
         return err_set(e, PROEM_INVALID,
                        "--onnx: the model has external data, which are found beside it: "
                        "expected a file in the same folder, not '%s'",
                        s->o->onnx);
+    TRY(keep_model(m, "--onnx", s->o->onnx, e));
     struct str out;
     str_init(&out, &allocator_default);
     enum proem_status status =
@@ -199,14 +209,41 @@ static enum proem_status write_weights(struct session *s, const struct graph *g,
     return status;
 }
 
-enum proem_status cmd_convert(struct session *s, struct err *e) {
-    const char *out = s->o->dir, *suffix = suffix_of(out);
+/* A name that says another format would not be read as a graph's text again. */
+static enum proem_status check_convert(const struct session *s, const char *suffix, struct err *e) {
+    static const char *const others[] = {".onnx", ".npy", ".npz", ".safetensors", ".gguf"};
     if (!is_onnx(s->o->file))
         return err_set(e, PROEM_INVALID, "proem convert: %s: expected a file named .onnx",
                        s->o->file);
-    if (strcmp(suffix, ".safetensors") == 0)
-        return err_set(e, PROEM_INVALID, "-o: '%s' is wrong; expected the name of a graph's file",
-                       out);
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        if (strcmp(suffix, others[i]) == 0)
+            return err_set(e, PROEM_INVALID,
+                           "-o: '%s' is wrong; expected the name of a graph's file", s->o->dir);
+    }
+    return PROEM_OK;
+}
+
+/* The text is there, if not yet in its place, before the weights are begun. */
+static enum proem_status write_both(struct session *s, const struct graph *g, const char *weights,
+                                    struct err *e) {
+    struct file_out text;
+    TRY(file_create(s->o->dir, &text, e));
+    enum proem_status status = PROEM_OK;
+    bool sources = false;
+    for (size_t i = 0; i < g->params.n; i++)
+        sources = sources || g->params.at[i].source != NULL;
+    if (sources && !text.beside)
+        status =
+            err_set(e, PROEM_INVALID,
+                    "-o: '%s' is no regular file: the weights are written beside it", s->o->dir);
+    if (status == PROEM_OK) status = file_append(&text, str_text(&s->text), s->text.n, e);
+    if (status == PROEM_OK) status = write_weights(s, g, weights, e);
+    return file_finish(&text, status, e);
+}
+
+enum proem_status cmd_convert(struct session *s, struct err *e) {
+    const char *out = s->o->dir, *suffix = suffix_of(out);
+    TRY(check_convert(s, suffix, e));
     const char *weights = arena_printf(&s->arena, "%.*s.safetensors", (int)(suffix - out), out);
     if (weights == NULL) return err_nomem(e);
     struct arena work;
@@ -214,8 +251,9 @@ enum proem_status cmd_convert(struct session *s, struct err *e) {
     struct graph *g;
     arena_init(&work, &allocator_default);
     enum proem_status status = import_text(s, &work, base_name(weights), &m, &g, &s->text, e);
-    if (status == PROEM_OK) status = write_weights(s, g, weights, e);
+    if (status == PROEM_OK) status = keep_model(m, "-o", out, e);
+    if (status == PROEM_OK) status = keep_model(m, "-o", weights, e);
+    if (status == PROEM_OK) status = write_both(s, g, weights, e);
     arena_free(&work);
-    if (status == PROEM_OK) status = write_text(out, str_text(&s->text), s->text.n, e);
     return status;
 }

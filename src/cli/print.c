@@ -72,15 +72,9 @@ const char *device_name(enum cli_device d) {
 }
 
 enum proem_status write_text(const char *path, const char *text, size_t n, struct err *e) {
-    FILE *f = fopen(path, "wb");
-    if (f == NULL) return err_set(e, PROEM_IO, "%s: %s", path, strerror(errno));
-    bool ok = fwrite(text, 1, n, f) == n;
-    int code = errno;
-    if (fclose(f) != 0 && ok) {
-        ok = false;
-        code = errno;
-    }
-    return ok ? PROEM_OK : err_set(e, file_status(code), "%s: %s", path, strerror(code));
+    struct file_out f;
+    TRY(file_create(path, &f, e));
+    return file_finish(&f, file_append(&f, text, n, e), e);
 }
 
 static enum proem_status make_one(const char *path, struct err *e) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Bytes in and out: regular files by descriptor, or a block of memory. Reads are by offset and
+ * Bytes in: regular files by descriptor, or a block of memory. Reads are by offset and
  * complete. What describes a file's contents is read, so that a file that another process cuts short
  * is an error; only large tensors and large ONNX models are mapped, where that would be a signal.
  */
@@ -19,7 +19,7 @@ enum proem_status file_status(int code) {
     return code == ENOSPC || code == EDQUOT ? PROEM_NOMEM : PROEM_IO;
 }
 
-static enum proem_status io_error(struct err *e, const char *name, const char *verb) {
+enum proem_status file_error(const char *name, const char *verb, struct err *e) {
     char text[128];
     int code = errno;
     if (strerror_r(code, text, sizeof text) != 0) text[0] = '\0';
@@ -30,11 +30,11 @@ enum proem_status file_open(struct arena *a, const char *path, struct file *out,
     char *name = arena_strdup(a, path);
     if (name == NULL) return err_nomem(e);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hold us up */
-    if (fd < 0) return io_error(e, path, "open");
+    if (fd < 0) return file_error(path, "open", e);
     struct stat st;
     enum proem_status s = PROEM_OK;
     if (fstat(fd, &st) != 0)
-        s = io_error(e, path, "look at the file");
+        s = file_error(path, "look at the file", e);
     else if (!S_ISREG(st.st_mode))
         s = err_set(e, PROEM_IO, "%s: not a regular file", path);
     if (s != PROEM_OK) {
@@ -56,6 +56,11 @@ bool file_lies_below(const struct file *f, const char *path, const char *folder,
     /* the path may have become another file's since it was opened */
     return fstat(f->fd, &opened) == 0 && stat(where, &named) == 0 &&
            opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+bool file_is_same(const char *a, const char *b) {
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 struct file file_memory(const char *name, const void *bytes, size_t n) {
@@ -84,7 +89,7 @@ enum proem_status file_read(const struct file *f, uint64_t offset, void *dst, si
         size_t step = n < ((size_t)1 << 30) ? n : (size_t)1 << 30;
         ssize_t got = pread(f->fd, to, step, (off_t)offset);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return io_error(e, f->name, "read");
+        if (got < 0) return file_error(f->name, "read", e);
         if (got == 0) return err_set(e, PROEM_IO, "%s: became shorter while it was read", f->name);
         to += got;
         offset += (uint64_t)got;
@@ -112,34 +117,6 @@ void file_unmap(void *map, size_t map_bytes) {
     munmap(map, map_bytes);
 }
 
-static bool write_block(int fd, const void *bytes, size_t n) {
-    const unsigned char *from = bytes;
-    while (n > 0) {
-        size_t step = n < ((size_t)1 << 30) ? n : (size_t)1 << 30;
-        ssize_t put = write(fd, from, step);
-        if (put < 0 && errno == EINTR) continue;
-        if (put < 0) return false;
-        from += put;
-        n -= (size_t)put;
-    }
-    return true;
-}
-
-int file_create(const char *path, struct err *e) {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) io_error(e, path, "create");
-    return fd;
-}
-
-enum proem_status file_append(int fd, const char *path, const void *bytes, size_t n,
-                              struct err *e) {
-    return write_block(fd, bytes, n) ? PROEM_OK : io_error(e, path, "write");
-}
-
-enum proem_status file_finish(int fd, const char *path, struct err *e) {
-    return close(fd) == 0 ? PROEM_OK : io_error(e, path, "write");
-}
-
 void bytes_to_native(void *data, size_t elem, size_t count, bool big_endian) {
     const uint16_t probe = 1;
     unsigned char low;
@@ -154,21 +131,4 @@ void bytes_to_native(void *data, size_t elem, size_t count, bool big_endian) {
             p[elem - 1 - j] = t;
         }
     }
-}
-
-/* Data in blocks that are put in little-endian order on the way. */
-enum proem_status file_append_array(int fd, const char *path, const struct array *a,
-                                    struct err *e) {
-    unsigned char block[4096];
-    size_t elem = dtype_bits(a->type.dtype) < 8 ? 1 : (size_t)dtype_bits(a->type.dtype) / 8;
-    const uint16_t one = 1;
-    if (*(const unsigned char *)&one == 1 || elem == 1)
-        return file_append(fd, path, a->data, a->bytes, e);
-    for (size_t at = 0; at < a->bytes; at += sizeof block) {
-        size_t n = a->bytes - at < sizeof block ? a->bytes - at : sizeof block;
-        memcpy(block, (const unsigned char *)a->data + at, n);
-        bytes_to_native(block, elem, n / elem, false);
-        TRY(file_append(fd, path, block, n, e));
-    }
-    return PROEM_OK;
 }

@@ -9,6 +9,8 @@
 #ifndef PROEM_FRONT_H
 #define PROEM_FRONT_H
 
+#include <limits.h>
+
 #include "base/base.h"
 #include "graph/graph.h"
 #include "ops/dtype.h"
@@ -75,6 +77,8 @@ enum proem_status file_open(struct arena *a, const char *path, struct file *out,
 /* Does f, which was opened as `path`, lie below the folder, wherever links lead? file: the folder is
  * that of a file, wherever links lead. */
 bool file_lies_below(const struct file *f, const char *path, const char *folder, bool file);
+/* Do both names lead to one file or folder that is there? */
+bool file_is_same(const char *a, const char *b);
 struct file file_memory(const char *name, const void *bytes, size_t n);
 void file_close(struct file *f);
 /* Exactly n bytes from offset; the range must lie inside the file. */
@@ -86,15 +90,29 @@ void *file_map(const struct file *f, uint64_t offset, size_t n, void **map, size
 void file_unmap(void *map, size_t map_bytes);
 /* For the errno of a call that failed: a disk without room is what the machine lacks. */
 enum proem_status file_status(int code);
-/* Writing: file_create gives a descriptor or -1; file_append writes all bytes; file_finish closes.
- */
-int file_create(const char *path, struct err *e);
-enum proem_status file_append(int fd, const char *path, const void *bytes, size_t n, struct err *e);
-/* An array's bytes in little-endian order. */
-enum proem_status file_append_array(int fd, const char *path, const struct array *a, struct err *e);
-enum proem_status file_finish(int fd, const char *path, struct err *e);
+/* By errno: "NAME: cannot VERB: ..". */
+enum proem_status file_error(const char *name, const char *verb, struct err *e);
 /* Reverse each element's bytes when the data's order is not the machine's. */
 void bytes_to_native(void *data, size_t elem, size_t count, bool big_endian);
+
+/* ---- files out (front/file_write.c) ---------------------------------------------------------- */
+
+/* A file that is written. Until it is finished, a regular file of the name keeps what it holds. */
+struct file_out {
+    const char *path;
+    int fd;
+    bool beside; /* written as `temp`, which is put in its place at the end */
+    char place[PATH_MAX], temp[PATH_MAX];
+};
+
+enum proem_status file_create(const char *path, struct file_out *f, struct err *e);
+/* All bytes. */
+enum proem_status file_append(struct file_out *f, const void *bytes, size_t n, struct err *e);
+/* An array's bytes in little-endian order. */
+enum proem_status file_append_array(struct file_out *f, const struct array *a, struct err *e);
+/* Close it. s: how writing went; if it failed, the new file is removed. Gives s, or why the end
+ * failed. */
+enum proem_status file_finish(struct file_out *f, enum proem_status s, struct err *e);
 
 /* ---- .npy (front/npy.c) ---------------------------------------------------------------------- */
 

@@ -305,13 +305,13 @@ enum proem_status npy_write(const char *path, const struct array *a, struct err 
     unsigned char head[10] = "\x93NUMPY\x01";
     head[8] = (unsigned char)(s.n & 255);
     head[9] = (unsigned char)(s.n >> 8);
-    int fd = file_create(path, e);
-    enum proem_status status = fd < 0 ? PROEM_IO : file_append(fd, path, head, sizeof head, e);
-    if (status == PROEM_OK) status = file_append(fd, path, s.at, s.n, e);
-    if (status == PROEM_OK) status = file_append_array(fd, path, a, e);
-    if (fd >= 0) {
-        enum proem_status closed = file_finish(fd, path, e);
-        if (status == PROEM_OK) status = closed;
+    struct file_out f;
+    enum proem_status status = file_create(path, &f, e);
+    if (status == PROEM_OK) {
+        status = file_append(&f, head, sizeof head, e);
+        if (status == PROEM_OK) status = file_append(&f, s.at, s.n, e);
+        if (status == PROEM_OK) status = file_append_array(&f, a, e);
+        status = file_finish(&f, status, e);
     }
     str_free(&s);
     return status;

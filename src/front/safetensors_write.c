@@ -86,14 +86,13 @@ static enum proem_status write_file(const char *path, const struct str *header,
     unsigned char head[8];
     for (size_t i = 0; i < 8; i++)
         head[i] = (unsigned char)((uint64_t)header->n >> (8 * i));
-    int fd = file_create(path, e);
-    if (fd < 0) return PROEM_IO;
-    enum proem_status s = file_append(fd, path, head, sizeof head, e);
-    if (s == PROEM_OK) s = file_append(fd, path, header->at, header->n, e);
+    struct file_out f;
+    TRY(file_create(path, &f, e));
+    enum proem_status s = file_append(&f, head, sizeof head, e);
+    if (s == PROEM_OK) s = file_append(&f, header->at, header->n, e);
     for (size_t i = 0; i < n && s == PROEM_OK; i++)
-        s = file_append_array(fd, path, order[i]->array, e);
-    enum proem_status closed = file_finish(fd, path, e);
-    return s == PROEM_OK ? closed : s;
+        s = file_append_array(&f, order[i]->array, e);
+    return file_finish(&f, s, e);
 }
 
 enum proem_status safetensors_write(const struct allocator *alloc, const char *path,

@@ -103,9 +103,17 @@ $ proem fmt id.proem >&-
 2> proem: standard output: cannot be written
 ? 2
 $ mkdir -p room; ln -s /dev/full room/00-parse.proem; proem explain id.proem --dump-dir room > /dev/null
-2> proem: room/00-parse.proem: No space left on device
+2> proem: room/00-parse.proem: cannot write: No space left on device
 ? 4
 # What a file says is quoted on one line, without control characters.
 $ printf '\223NUMPY\1\0\46\0{\47a\33[31m\177\47: \47<f4\47, \47shape\47: (1,)     }\n' > keys.npy; proem run id.proem --in x=keys.npy
 2> proem: keys.npy: bad .npy header: key 'a?[31m?' is unknown; expected descr, fortran_order and shape, once each
 ? 2
+
+# An output may take the place of an input, which is mapped; a link and the file's mode stay.
+$ echo 'graph same(x: f32[M]) { return x }' > same.proem
+$ python3 -c 'import struct; h = "{\"descr\": \"<f4\", \"fortran_order\": False, \"shape\": (524288,), }".ljust(117) + "\n"; open("t.npy", "wb").write(b"\x93NUMPY\1\0" + struct.pack("<H", len(h)) + h.encode() + struct.pack("<524288f", *range(524288)))'
+$ chmod 600 t.npy; ln -s t.npy l.npy; cp t.npy u.npy; proem run same.proem --in x=t.npy --out x=l.npy; tail -c 2097152 u.npy > u; tail -c 2097152 t.npy | cmp - u; stat -c '%F %a' l.npy t.npy
+| x: f32[524288]
+| symbolic link 777
+| regular file 600

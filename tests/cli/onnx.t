@@ -1,5 +1,5 @@
 # Models stand where a graph's file stands.
-$ for kind in layer outside escaping short shaped lacking unnamed; do python3 onnx_model.py $kind $kind.onnx; done
+$ for kind in layer outside nowhere large_nowhere wide escaping short shaped lacking unnamed; do python3 onnx_model.py $kind $kind.onnx; done
 $ proem run layer.onnx --in x=ones --dim batch=2 --out y=y.npy --check | sed 's/max_err.*  ok/ok/'
 | y: f32[2, 2]  ok (4 checked, 0 unbounded)
 $ python3 -c 'import struct; print(struct.unpack("<4f", open("y.npy", "rb").read()[-16:]))'
@@ -39,7 +39,7 @@ $ proem run layer.onnx --in x=ones --dim batch=2 --out y=y.npy && proem run kern
 | y: f32[2, 2]
 | y: f32[2, 2]
 $ proem explain layer.onnx --dim batch=2 --onnx kernels/x.onnx
-2> proem: kernels/x.onnx: No such file or directory
+2> proem: kernels/x.onnx: cannot create: No such file or directory
 ? 2
 $ echo 'graph g(x: f32[2]) { return x }' > g.proem && proem explain g.proem --onnx g.onnx
 2> proem: --onnx: g.proem is no ONNX model
@@ -53,6 +53,14 @@ $ proem explain outside.onnx --dim batch=1 --onnx again.onnx > /dev/null && proe
 | y: f32[1, 2]
 $ proem explain outside.onnx --dim batch=1 --onnx data/outside.onnx
 2> proem: --onnx: the model has external data, which are found beside it: expected a file in the same folder, not 'data/outside.onnx'
+? 2
+$ proem explain data/../outside.onnx --dim batch=1 --onnx ./again.onnx > /dev/null && proem explain outside.onnx --dim batch=1 --onnx "$PWD/again.onnx" > /dev/null
+$ proem explain outside.onnx --dim batch=1 --onnx ./outside.onnx
+2> proem: --onnx: './outside.onnx' is a file of the model itself; choose another name
+? 2
+$ for kind in nowhere large_nowhere; do proem run $kind.onnx --dim batch=1; done
+2> proem: nowhere.onnx: tensor 'w': external data in '', which is not inside the model's folder
+2> proem: large_nowhere.onnx: tensor 'w': external data in '', which is not inside the model's folder
 ? 2
 $ cd data && proem run ../outside.onnx --in x=ones --dim batch=1 --check | sed 's/max_err.*  ok/ok/'
 | y: f32[1, 2]  ok (2 checked, 0 unbounded)
@@ -109,3 +117,33 @@ $ proem convert sub.proem -o x.proem
 $ proem convert layer.onnx -o x.safetensors
 2> proem: -o: 'x.safetensors' is wrong; expected the name of a graph's file
 ? 2
+$ for out in layer.onnx x.npz x.npy x.gguf .onnx; do proem convert layer.onnx -o $out; done
+2> proem: -o: 'layer.onnx' is wrong; expected the name of a graph's file
+2> proem: -o: 'x.npz' is wrong; expected the name of a graph's file
+2> proem: -o: 'x.npy' is wrong; expected the name of a graph's file
+2> proem: -o: 'x.gguf' is wrong; expected the name of a graph's file
+2> proem: -o: '.onnx' is wrong; expected the name of a graph's file
+? 2
+$ proem convert layer.onnx -o . ; proem convert layer.onnx -o /dev/full; ls -d .safetensors /dev/full.safetensors
+2> proem: .: cannot create: Is a directory
+2> proem: -o: '/dev/full' is no regular file: the weights are written beside it
+2> ls: cannot access '.safetensors': No such file or directory
+2> ls: cannot access '/dev/full.safetensors': No such file or directory
+? 2
+$ ln layer.onnx link.txt; proem convert layer.onnx -o link.txt
+2> proem: -o: 'link.txt' is a file of the model itself; choose another name
+? 2
+
+# The files of a model stay as they are, whatever the new one is called.
+$ python3 -c 'import struct; open("wide.safetensors", "wb").write(struct.pack("<65536f", *range(65536)))'; cp wide.safetensors w.bin
+$ proem convert wide.onnx -o wide.proem; proem explain wide.onnx --dim batch=1 --onnx wide.safetensors; cmp wide.safetensors w.bin; ls wide.*
+| wide.onnx
+| wide.safetensors
+2> proem: -o: 'wide.safetensors' is a file of the model itself; choose another name
+2> proem: --onnx: 'wide.safetensors' is a file of the model itself; choose another name
+$ proem convert wide.onnx -o w.proem; tail -c 262144 w.safetensors | cmp - w.bin; proem run w.proem --dim batch=1 --check | sed 's/max_err.*  ok/ok/'
+| y: f32[1, 256]  ok (256 checked, 0 unbounded)
+# One that cannot be written leaves the old one, and nothing else.
+$ cp w.safetensors old; (trap '' XFSZ; ulimit -f 8; proem convert wide.onnx -o w.proem); cmp w.safetensors old; ls -A | grep tmp
+2> proem: w.safetensors: cannot write: File too large
+? 1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A model's bytes without the large tensors that stand in them: what is unpacked of a model of
- * gigabytes is its graph. A raw_data of 64 KiB or more becomes external data of the file with the
- * empty name, which is the model's own; reading the tensor then reads that place of the file.
+ * gigabytes is its graph. A raw_data of 64 KiB or more becomes external data of the model's own
+ * file, which a key of its own says; reading the tensor then reads that place of the file.
  *
  * Messages are copied field by field, with the lengths of those that became shorter rewritten. The
  * bytes have passed onnx_wire_check, so they are well-formed and nest no deeper than it allows; but
@@ -75,7 +75,7 @@ static size_t put_place(const struct lean *x, const uint8_t *at, uint64_t n) {
     char offset[24], length[24];
     number_text((uint64_t)(at - x->begin), offset);
     number_text(n, length);
-    return put_pair(x, "location", "") + put_pair(x, "offset", offset) +
+    return put_pair(x, ONNX_OWN_FILE, "") + put_pair(x, "offset", offset) +
            put_pair(x, "length", length) + put(x, external, sizeof external);
 }
 

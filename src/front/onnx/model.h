@@ -23,7 +23,7 @@ struct onnx_model {
     struct arena *arena;
     const char *name;   /* of the file, for messages */
     const char *folder; /* where external data lie; NULL: there are none to be had */
-    bool lean;          /* external data without a location lie in the model's own file */
+    bool lean;          /* external data with the key ONNX_OWN_FILE lie in the model's own file */
     Onnx__ModelProto *proto;
     VEC(struct onnx_tensor) tensors;
 };
@@ -62,6 +62,8 @@ bool onnx_same_domain(const char *a, const char *b);
 enum proem_status onnx_wire_check(const char *name, const ProtobufCMessageDescriptor *d,
                                   const uint8_t *bytes, size_t n, int depth, struct err *e);
 
+/* In place of "location", which a file might give as any text: no key of ONNX. */
+#define ONNX_OWN_FILE "proem.own_file"
 /* The bytes of a model, checked, without its large raw_data (lean.c); false: no memory. */
 bool onnx_lean(const uint8_t *bytes, size_t n, struct str *out);
 

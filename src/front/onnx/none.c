@@ -48,6 +48,11 @@ bool onnx_has_external(const struct onnx_model *m) {
     return false;
 }
 
+bool onnx_model_has_file(const struct onnx_model *m, const char *path) {
+    (void)m, (void)path;
+    return false;
+}
+
 enum proem_status onnx_index(struct archive *ar, struct err *e) {
     return refuse(ar->name, e);
 }

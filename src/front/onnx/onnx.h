@@ -48,6 +48,8 @@ enum proem_status onnx_export(struct arena *a, struct onnx_model *m, const struc
                               void *user, struct str *out, struct err *e);
 /* Are some of its tensors in other files? */
 bool onnx_has_external(const struct onnx_model *m);
+/* Is the path that of the model, or of a file that has some of its tensors? */
+bool onnx_model_has_file(const struct onnx_model *m, const char *path);
 
 /* A model as an archive of its tensors (front/archive.c). */
 enum proem_status onnx_index(struct archive *ar, struct err *e);

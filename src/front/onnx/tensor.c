@@ -112,6 +112,26 @@ static enum proem_status external_place(const struct onnx_model *m, const Onnx__
     return PROEM_OK;
 }
 
+/* The path of a file in the model's folder. */
+static const char *path_beside(const struct onnx_model *m, const char *location) {
+    const char *slash = m->folder[strlen(m->folder) - 1] == '/' ? "" : "/";
+    return arena_printf(m->arena, "%s%s%s", m->folder, slash, location);
+}
+
+bool onnx_model_has_file(const struct onnx_model *m, const char *path) {
+    const char *last = NULL;
+    if (m->folder == NULL) return false;
+    if (file_is_same(m->name, path)) return true;
+    for (size_t i = 0; i < m->tensors.n; i++) {
+        const Onnx__TensorProto *t = m->tensors.at[i].proto;
+        const char *location = t != NULL ? external(t, "location") : NULL;
+        if (location == NULL || (last != NULL && strcmp(last, location) == 0)) continue;
+        const char *file = path_beside(m, last = location);
+        if (file == NULL || file_is_same(file, path)) return true;
+    }
+    return false;
+}
+
 /* The folder is the one that the model was opened in, or the one that links to it lead to: stores
  * of models keep both files elsewhere, side by side. */
 static enum proem_status read_external(const struct onnx_model *m, const Onnx__TensorProto *t,
@@ -124,12 +144,11 @@ static enum proem_status read_external(const struct onnx_model *m, const Onnx__T
     struct file f;
     array_type_size(type, &count, &bytes);
     const char *location = external(t, "location");
-    bool own = m->lean && location != NULL && location[0] == '\0';
-    if (location == NULL || (!own && !is_confined(location)) || m->folder == NULL)
+    bool own = m->lean && external(t, ONNX_OWN_FILE) != NULL;
+    if ((!own && (location == NULL || !is_confined(location))) || m->folder == NULL)
         return not_inside(m, what, location, e);
     TRY(external_place(m, t, what, bytes, &offset, e));
-    const char *slash = m->folder[strlen(m->folder) - 1] == '/' ? "" : "/";
-    const char *path = own ? m->name : arena_printf(m->arena, "%s%s%s", m->folder, slash, location);
+    const char *path = own ? m->name : path_beside(m, location);
     if (path == NULL) return err_nomem(e);
     TRY(file_open(m->arena, path, &f, e));
     enum proem_status s = PROEM_OK;

@@ -66,6 +66,18 @@ def layer(weight):
         [value("x", ["batch", 3])], [value("y", ["batch", 2])], [weight])
 
 
+def large(weight):
+    """More than what is read whole."""
+    made = layer(weight)
+    made[1][1].append((5, tensor("unused", [1 << 17], [0] * (1 << 17))))
+    return made
+
+
+def wide():
+    return model([node("MatMul", ["x", "w"], ["y"])], [value("x", ["batch", 256])],
+                 [value("y", ["batch", 256])], [outside("w", [256, 256], "wide.safetensors", 0)])
+
+
 def shaped():
     return model([node("Reshape", ["x", "shape"], ["y"])],
                  [value("x", [2, 6]), value("shape", ["rank"], I64)], [value("y", ["a", "b"])])
@@ -83,6 +95,9 @@ KINDS = {
     "outside": lambda: layer(outside("w", [3, 2], "data/w.bin", 8)),
     "escaping": lambda: layer(outside("w", [3, 2], "../w.bin", 0)),
     "short": lambda: layer(tensor("w", [3, 2], WEIGHT[:5])),
+    "nowhere": lambda: layer(outside("w", [3, 2], "", 0)),
+    "large_nowhere": lambda: large(outside("w", [3, 2], "", 0)),
+    "wide": wide,
     "shaped": shaped,
     "lacking": lacking,
     "unnamed": lambda: layer(tensor("v", [3, 2], WEIGHT)),
