@@ -38,6 +38,11 @@ $ proem explain kernels.onnx --dim batch=2 | sed -n 2p
 $ proem run layer.onnx --in x=ones --dim batch=2 --out y=y.npy && proem run kernels.onnx --in x=ones --dim batch=2 --out y=k.npy && cmp y.npy k.npy
 | y: f32[2, 2]
 | y: f32[2, 2]
+$ proem explain kernels.onnx --dim batch=2 --onnx twice.onnx > /dev/null; grep -ao 'k0_matmul_y[_0-9]*\|proem.kernel' twice.onnx | sort | uniq -c | sed 's/^ *//'; proem run twice.onnx --in x=ones --dim batch=2 --out y=k.npy && cmp y.npy k.npy
+| 3 k0_matmul_y
+| 3 k0_matmul_y_2
+| 6 proem.kernel
+| y: f32[2, 2]
 $ proem explain layer.onnx --dim batch=2 --onnx kernels/x.onnx
 2> proem: kernels/x.onnx: cannot create: No such file or directory
 ? 2

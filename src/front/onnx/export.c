@@ -230,6 +230,25 @@ static Onnx__NodeProto **body_of(struct exporter *x, const struct slice *s) {
     return body;
 }
 
+static bool is_taken(const Onnx__ModelProto *p, const char *name) {
+    for (size_t i = 0; i < p->n_functions; i++) {
+        const Onnx__FunctionProto *f = p->functions[i];
+        if (f->name != NULL && f->domain != NULL && strcmp(f->domain, DOMAIN) == 0 &&
+            strcmp(f->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A kernel's name, with a number if the model has a function of that name: it was written like this
+ * before. Names of kernels differ in their first letters, so no two become the same. */
+static char *fresh_name(struct exporter *x, const char *kernel) {
+    char *name = copied(x, kernel);
+    for (size_t i = 2; name != NULL && is_taken(x->m->proto, name); i++)
+        name = arena_printf(x->arena, "%s_%zu", kernel, i);
+    return name;
+}
+
 static Onnx__FunctionProto *function_of(struct exporter *x, const struct slice *s, size_t n_out,
                                         char **out) {
     const struct onnx_kernel *k = &x->k[s->kernel];
@@ -238,7 +257,7 @@ static Onnx__FunctionProto *function_of(struct exporter *x, const struct slice *
     if (f == NULL || call == NULL) return NULL;
     onnx__function_proto__init(f);
     onnx__node_proto__init(call);
-    f->name = call->op_type = call->name = copied(x, k->name);
+    f->name = call->op_type = call->name = fresh_name(x, k->name);
     f->domain = call->domain = copied(x, DOMAIN);
     f->doc_string = copied(x, k->doc);
     f->n_input = call->n_input = s->inputs.n;
@@ -356,18 +375,19 @@ static bool add_functions(struct exporter *x, Onnx__FunctionProto **made, size_t
         all[p->n_functions + i] = made[i];
     for (size_t i = 0; i < p->n_opset_import; i++)
         sets[i] = p->opset_import[i];
-    onnx__operator_set_id_proto__init(own);
-    own->domain = copied(x, DOMAIN);
-    own->has_version = 1;
-    own->version = 1;
-    sets[p->n_opset_import] = own;
+    if (onnx_opset(p->n_opset_import, p->opset_import, DOMAIN) == 0) {
+        onnx__operator_set_id_proto__init(own);
+        own->domain = copied(x, DOMAIN);
+        own->has_version = 1;
+        own->version = 1;
+        sets[p->n_opset_import++] = own;
+    }
     p->functions = all;
     p->n_functions += n;
     p->opset_import = sets;
-    p->n_opset_import++;
     if (p->ir_version < FUNCTIONS_SINCE) p->ir_version = FUNCTIONS_SINCE;
     p->has_ir_version = 1;
-    return own->domain != NULL;
+    return arena_ok(x->arena);
 }
 
 static bool build(struct exporter *x, bool (*is_computed)(void *, const char *), void *user) {
