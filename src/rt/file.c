@@ -89,18 +89,27 @@ enum proem_status rt_make_work_dir(const char *parent, struct str *dir, struct e
                    parent, rt_errno_text(why, text));
 }
 
-void rt_remove_work_dir(const char *dir) {
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+/* Empty a folder, as far as can be, and close it. Links are removed, not followed. The folders above
+ * stay open, so `depth` bounds them. */
+static void empty_dir(int fd, int depth) {
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     if (d == NULL) {
         if (fd >= 0) close(fd);
-    } else {
-        for (struct dirent *entry; (entry = readdir(d)) != NULL;) {
-            const char *name = entry->d_name;
-            if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) continue;
-            if (unlinkat(fd, name, 0) != 0) unlinkat(fd, name, AT_REMOVEDIR);
-        }
-        closedir(d);
+        return;
     }
+    for (struct dirent *entry; (entry = readdir(d)) != NULL;) {
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) continue;
+        if (unlinkat(fd, name, 0) == 0 || unlinkat(fd, name, AT_REMOVEDIR) == 0) continue;
+        if (depth > 0)
+            empty_dir(openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), depth - 1);
+        unlinkat(fd, name, AT_REMOVEDIR);
+    }
+    closedir(d);
+}
+
+void rt_remove_work_dir(const char *dir) {
+    enum { DEEPEST = 32 };
+    empty_dir(open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), DEEPEST);
     rmdir(dir);
 }

@@ -350,7 +350,9 @@ static void leaves_no_temporary_files(void **state) {
     char *dir = new_dir();
     struct rt_options o = {.tmp_dir = dir};
     assert_int_equal(load_once(&o, 2).compiled, 1);
-    char *cc = script(dir, "cc", "[ \"$1\" = --version ] || echo > $TMPDIR/scrap; exit 1\n");
+    char *cc = script(dir, "cc",
+                      "[ \"$1\" = --version ] || { mkdir -p $TMPDIR/a/b/c; echo > "
+                      "$TMPDIR/a/b/scrap; ln -s / $TMPDIR/a/root; }; exit 1\n");
     o.compiler = cc;
     expect_failure(&o, PROEM_COMPILE, "exit 1");
     assert_int_equal(unlink(cc), 0);
