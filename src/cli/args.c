@@ -13,7 +13,8 @@
 enum value_kind { VALUE_NONE, VALUE_REQUIRED, VALUE_OPTIONAL };
 
 #define INPUTS (CMD_RUN | CMD_EXPLAIN | CMD_EMIT | CMD_BENCH)
-#define ALL    (INPUTS | CMD_FMT | CMD_DOCTOR | CMD_CACHE | CMD_CONVERT)
+#define SIZED  (INPUTS | CMD_FMT | CMD_DOCTOR | CMD_CACHE)
+#define ALL    (SIZED | CMD_CONVERT) /* text keeps a model's symbols */
 
 struct option {
     const char *name;
@@ -54,6 +55,10 @@ static enum proem_status split(struct cli *o, const char *name, const char *valu
 static enum proem_status set_in(struct cli *o, const char *name, const char *v, struct err *e) {
     struct pair p;
     TRY(split(o, name, v, false, &p, e));
+    for (size_t i = 0; i < o->in.n; i++) {
+        if (strcmp(o->in.at[i].name, p.name) == 0)
+            return err_set(e, PROEM_INVALID, "%s: %s is given twice", name, p.name);
+    }
     return PUSH(&o->in, p);
 }
 
@@ -254,7 +259,7 @@ static const struct option options[] = {
     {"--vs", VALUE_REQUIRED, CMD_BENCH, set_vs},
     {"--onnx", VALUE_REQUIRED, CMD_EXPLAIN, set_onnx},
     {"-o", VALUE_REQUIRED, CMD_EMIT | CMD_CONVERT, set_dir},
-    {"--dim", VALUE_REQUIRED, ALL, set_dim},
+    {"--dim", VALUE_REQUIRED, SIZED, set_dim},
     {"--graph", VALUE_REQUIRED, ALL, set_graph},
     {"--precision", VALUE_REQUIRED, ALL, set_precision},
     {"--threads", VALUE_REQUIRED, ALL, set_threads},
@@ -296,18 +301,38 @@ static const struct option *find_option(const char *word, size_t n) {
     return NULL;
 }
 
+/* The name that a word is nearest to, if it is near. */
+struct nearest {
+    const char *name;
+    int distance;
+};
+
+static void look_near(struct nearest *x, const char *word, size_t n, const char *name) {
+    int d = typo_distance(word, n, name);
+    if (d < 0 || (x->name != NULL && d >= x->distance)) return;
+    *x = (struct nearest){name, d};
+}
+
 static enum proem_status no_option(const char *word, size_t n, struct err *e) {
-    const char *near = NULL;
-    int least = 0;
-    for (size_t i = 0; i < COUNT_OF(options); i++) {
-        int d = typo_distance(word, n, options[i].name);
-        if (d < 0 || (near != NULL && d >= least)) continue;
-        near = options[i].name;
-        least = d;
-    }
-    if (near == NULL)
+    struct nearest near = {0};
+    for (size_t i = 0; i < COUNT_OF(options); i++)
+        look_near(&near, word, n, options[i].name);
+    if (near.name == NULL)
         return err_set(e, PROEM_INVALID, "there is no option '%s' (see proem --help)", word);
-    return err_set(e, PROEM_INVALID, "there is no option '%s'; did you mean %s?", word, near);
+    return err_set(e, PROEM_INVALID, "there is no option '%s'; did you mean %s?", word, near.name);
+}
+
+static enum proem_status no_command(const char *word, struct err *e) {
+    struct nearest near = {0};
+    for (size_t i = 0; i < COUNT_OF(commands); i++)
+        look_near(&near, word, strlen(word), commands[i].name);
+    if (near.name != NULL)
+        return err_set(e, PROEM_INVALID, "there is no command '%s'; did you mean %s?", word,
+                       near.name);
+    return err_set(e, PROEM_INVALID,
+                   "there is no command '%s'; expected run, explain, emit, bench, fmt, convert, "
+                   "doctor or cache",
+                   word);
 }
 
 static enum proem_status parse_option(struct cli *o, int argc, char **argv, int *at,
@@ -352,11 +377,7 @@ static enum proem_status find_command(struct cli *o, int argc, char **argv, int 
         for (size_t j = 0; j < COUNT_OF(commands); j++) {
             if (strcmp(commands[j].name, argv[i]) == 0) o->command = commands[j].command;
         }
-        if (o->command == CMD_NONE)
-            return err_set(e, PROEM_INVALID,
-                           "there is no command '%s'; expected run, explain, emit, bench, fmt, "
-                           "convert, doctor or cache",
-                           argv[i]);
+        if (o->command == CMD_NONE) return no_command(argv[i], e);
     }
     return PROEM_OK;
 }

@@ -223,6 +223,27 @@ static enum proem_status check_convert(const struct session *s, const char *suff
     return PROEM_OK;
 }
 
+/* --in can say what shapes are computed from; anything else would be passed over. */
+static enum proem_status check_given(struct session *s, const struct graph *g, struct err *e) {
+    for (size_t i = 0; i < s->o->in.n; i++) {
+        const struct pair *p = &s->o->in.at[i];
+        struct src src;
+        size_t k = 0;
+        TRY(src_parse(&s->arena, p->text, NULL, &src, e));
+        while (k < g->params.n && strcmp(graph_value(g, g->params.at[k].value)->name, p->name) != 0)
+            k++;
+        if (k == g->params.n)
+            return err_set(e, PROEM_INVALID, "--in: the model has no input '%s'", p->name);
+        if (src.kind != SRC_NPY && src.kind != SRC_ARCHIVE)
+            return err_set(
+                e, PROEM_INVALID,
+                "--in: '%s=%s' says nothing to convert: expected values in a file, which "
+                "shapes are computed from",
+                p->name, p->text);
+    }
+    return PROEM_OK;
+}
+
 /* The text is there, if not yet in its place, before the weights are begun. */
 static enum proem_status write_both(struct session *s, const struct graph *g, const char *weights,
                                     struct err *e) {
@@ -251,6 +272,7 @@ enum proem_status cmd_convert(struct session *s, struct err *e) {
     struct graph *g;
     arena_init(&work, &allocator_default);
     enum proem_status status = import_text(s, &work, base_name(weights), &m, &g, &s->text, e);
+    if (status == PROEM_OK) status = check_given(s, g, e);
     if (status == PROEM_OK) status = keep_model(m, "-o", out, e);
     if (status == PROEM_OK) status = keep_model(m, "-o", weights, e);
     if (status == PROEM_OK) status = write_both(s, g, weights, e);

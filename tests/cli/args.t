@@ -10,6 +10,9 @@ $ proem
 $ proem walk small.proem
 2> proem: there is no command 'walk'; expected run, explain, emit, bench, fmt, convert, doctor or cache
 ? 2
+$ proem explian small.proem
+2> proem: there is no command 'explian'; did you mean explain?
+? 2
 $ proem run
 2> proem: proem run needs FILE
 ? 2
@@ -36,6 +39,9 @@ $ proem run small.proem --seed=-1
 ? 2
 $ proem run small.proem --in x
 2> proem: --in: 'x' is wrong; expected NAME=VALUE
+? 2
+$ proem run small.proem --in x=ones --in w=ones --in x=zeros --dim M=4
+2> proem: --in: x is given twice
 ? 2
 $ proem run small.proem --in y=ones
 2> proem: --in: graph small has no input 'y'; its inputs are x, w, b

@@ -152,3 +152,13 @@ $ proem convert wide.onnx -o w.proem; tail -c 262144 w.safetensors | cmp - w.bin
 $ cp w.safetensors old; (trap '' XFSZ; ulimit -f 8; proem convert wide.onnx -o w.proem); cmp w.safetensors old; ls -A | grep tmp
 2> proem: w.safetensors: cannot write: File too large
 ? 1
+
+# Convert takes values that shapes are computed from, and says what it would pass over.
+$ proem convert shaped.onnx --in shape=s.npy -o shaped.proem && grep -c graph shaped.proem
+| 1
+$ proem convert layer.onnx --in x=zeros -o x.proem; proem convert layer.onnx --in z=s.npy -o x.proem; proem convert layer.onnx --in '*=zeros' -o x.proem; proem convert layer.onnx --dim batch=2 -o x.proem
+2> proem: --in: 'x=zeros' says nothing to convert: expected values in a file, which shapes are computed from
+2> proem: --in: the model has no input 'z'
+2> proem: --in: the model has no input '*'
+2> proem: --dim is no option of proem convert
+? 2
