@@ -369,8 +369,9 @@ static bool same_domain(const struct sched *s, const struct cluster *c, const st
 }
 
 /* Can value v be computed at the domain's element from cluster c's row values and from values that
- * do not depend on c? Held row values must be read at this row. */
-bool sched_derivable(struct sched *s, struct cluster *c, value_id v, const sx *coord) {
+ * do not depend on c? Held row values must be read at this row. No more than *left values are looked
+ * through. */
+static bool derivable(struct sched *s, struct cluster *c, value_id v, const sx *coord, int *left) {
     struct value_state *st = &s->v[v];
     if (!bits_get(st->prov, c->id)) return !would_cycle(s, c->id, st->prov);
     if (st->region == c->id) {
@@ -379,22 +380,27 @@ bool sched_derivable(struct sched *s, struct cluster *c, value_id v, const sx *c
         return env_held(&u, v, coord, &f) == HELD_HERE;
     }
     const struct node *n = graph_def(s->g, v);
-    if (st->region >= 0 || !op_is_map(n->op)) return false;
+    if (st->region >= 0 || !op_is_map(n->op) || (*left)-- <= 0) return false;
     struct env_user u = {s, -1};
     struct fn_env env = sched_env(s, &u);
     sx ic[MAX_RANK];
     if (op_is_view(n->op)) {
         view_back(&env, n, graph_value(s->g, v)->out, coord, ic);
-        return sched_derivable(s, c, n->in[0], ic);
+        return derivable(s, c, n->in[0], ic, left);
     }
     bool elementwise = op_is_elementwise(n->op) || n->op == OP_WHERE || n->op == OP_CAST;
     if (!elementwise) return false;
     for (int i = 0; i < n->n_in; i++) {
         broadcast_back(&env, n->in[i], graph_value(s->g, v)->rank, coord, ic);
         if (!edge_allowed(s, n->in[i], n) && bits_get(s->v[n->in[i]].prov, c->id)) return false;
-        if (!sched_derivable(s, c, n->in[i], ic)) return false;
+        if (!derivable(s, c, n->in[i], ic, left)) return false;
     }
     return true;
+}
+
+bool sched_derivable(struct sched *s, struct cluster *c, value_id v, const sx *coord) {
+    int left = MOST_VALUES;
+    return derivable(s, c, v, coord, &left);
 }
 
 static enum proem_status new_reduction(struct sched *s, node_id id) {
@@ -535,7 +541,14 @@ static bool absorb_operator(struct sched *s, struct cluster *c, const struct nod
 static bool absorb_into(struct sched *s, int region, const struct node *n) {
     struct cluster *c = s->clusters.at[region];
     if (c->kind != KERNEL_MATMUL && c->kind != KERNEL_REDUCTION) return false;
-    return op_is_view(n->op) ? absorb_view(s, c, n) : absorb_operator(s, c, n);
+    bool full = c->size >= MOST_VALUES / 2; /* loads need room, too */
+    for (int i = 0; i < n->n_in && full; i++) {
+        struct value_state *u = &s->v[n->in[i]];
+        u->cut = u->cut || u->region == region;
+    }
+    bool takes = !full && (op_is_view(n->op) ? absorb_view(s, c, n) : absorb_operator(s, c, n));
+    c->size += takes;
+    return takes;
 }
 
 /* The cluster that takes the value in: the last one among those that hold an operand; where that

@@ -11,6 +11,7 @@
 #include "fuse/cost.h"
 #include "fuse/sched.h"
 
+#include <math.h>
 #include <string.h>
 
 int64_t value_count(const struct sched *s, value_id v) {
@@ -138,41 +139,65 @@ struct decide {
     struct sched *s;
     struct work *work;
     VEC(node_id) * users_of; /* nodes that take a value, by value */
+    double *spread;          /* spread_of, by value */
+    VEC(value_id) views;     /* scratch */
 };
 
 /* Is some edge from v, through views, one that may not be fused? */
-static bool forced_apart(const struct decide *d, value_id v, value_id through) {
-    for (size_t i = 0; i < d->users_of[through].n; i++) {
-        const struct node *n = graph_node(d->s->g, d->users_of[through].at[i]);
-        if (op_is_view(n->op)) {
-            for (int j = 0; j < n->n_out; j++) {
-                if (forced_apart(d, v, n->out + (value_id)j)) return true;
+static bool forced_apart(struct decide *d, value_id v) {
+    value_id through = v;
+    d->views.n = 0;
+    for (size_t next = 0;; through = d->views.at[next++]) {
+        for (size_t i = 0; i < d->users_of[through].n; i++) {
+            const struct node *n = graph_node(d->s->g, d->users_of[through].at[i]);
+            if (!op_is_view(n->op) && !edge_allowed(d->s, v, n)) return true;
+            for (int j = 0; j < n->n_out && op_is_view(n->op); j++) {
+                if (!VEC_PUSH(d->s->arena, &d->views, n->out + (value_id)j)) return true;
             }
-        } else if (!edge_allowed(d->s, v, n)) {
-            return true;
         }
+        if (next == d->views.n) return false;
+    }
+}
+
+/* Elements of the largest map that takes v, through views: told of v's users before of v. */
+static double spread_of(const struct decide *d, value_id v) {
+    double most = 0;
+    for (size_t i = 0; i < d->users_of[v].n; i++) {
+        const struct node *n = graph_node(d->s->g, d->users_of[v].at[i]);
+        for (int j = 0; j < n->n_out && op_is_view(n->op); j++)
+            most = fmax(most, d->spread[n->out + (value_id)j]);
+        if (!op_is_view(n->op) && op_is_map(n->op))
+            most = fmax(most, (double)value_count(d->s, n->out));
+    }
+    return most;
+}
+
+/* How many times more often an element of v is evaluated when it is computed where it is used. */
+static double broadcast_ratio(const struct decide *d, value_id v) {
+    double count = (double)value_count(d->s, v);
+    return count > 0 ? fmax(1, d->spread[v] / count) : 1;
+}
+
+/* ---- size ------------------------------------------------------------------------------------ */
+
+static const char too_large_why[] = "the kernel that reads it would become too large to compile";
+
+/* Is there a kernel that evaluating one more value would make too large, though storing the value
+ * spares it that? A kernel that the value is computed from has to evaluate it itself. */
+static bool too_large(const struct sched *s, value_id v) {
+    for (size_t i = 0; i < s->clusters.n; i++) {
+        const struct cluster *c = s->clusters.at[i];
+        if (c->size >= MOST_VALUES && bits_get(s->v[v].users, c->id) &&
+            !bits_get(s->v[v].prov, c->id))
+            return true;
     }
     return false;
 }
 
-/* How many times more often an element of v is evaluated when it is computed where it is used. */
-static double broadcast_ratio(const struct decide *d, value_id v, value_id through) {
-    double most = 1;
-    double count = (double)value_count(d->s, v);
-    for (size_t i = 0; i < d->users_of[through].n && count > 0; i++) {
-        const struct node *n = graph_node(d->s->g, d->users_of[through].at[i]);
-        double r = 1;
-        if (op_is_view(n->op)) {
-            for (int j = 0; j < n->n_out; j++) {
-                double sub = broadcast_ratio(d, v, n->out + (value_id)j);
-                r = sub > r ? sub : r;
-            }
-        } else if (op_is_map(n->op)) {
-            r = (double)value_count(d->s, n->out) / count;
-        }
-        most = r > most ? r : most;
-    }
-    return most;
+/* v is computed in the loads of its users. */
+static void count_inlined(struct sched *s, value_id v) {
+    for (size_t i = 0; i < s->clusters.n; i++)
+        s->clusters.at[i]->size += bits_get(s->v[v].users, (int)i);
 }
 
 /* ---- storing -----------------------------------------------------------------------------------
@@ -222,6 +247,7 @@ static int pointwise_for(struct sched *s, value_id v) {
     for (size_t i = 0; i < s->clusters.n && s->opt->policy != FUSE_NEVER; i++) {
         struct cluster *c = s->clusters.at[i];
         if (c->kind != KERNEL_POINTWISE || !same_dims(val, c->rank, c->dims)) continue;
+        if (c->size >= MOST_VALUES / 2) continue; /* room for what the value is computed from */
         if (would_cycle(s, c->id, s->v[v].prov)) continue;
         bool ok = true;
         for (size_t j = 0; j < s->clusters.n; j++) {
@@ -252,6 +278,7 @@ static void store_in(struct sched *s, value_id v, int owner, const char *rule, c
     st->why = why;
     struct cluster *c = s->clusters.at[owner];
     c->active = true;
+    c->size += st->region < 0; /* what a region holds has been counted */
     bits self = bits_new(s);
     if (self == NULL) return;
     bits_set(self, owner);
@@ -275,8 +302,8 @@ static enum proem_status store_map(struct sched *s, value_id v, const char *rule
 
 /* A value that a cluster holds and somebody outside wants: can the outside recompute it from the
  * one operand in the region, which is stored anyway or smaller? */
-static bool push_back(const struct decide *d, value_id v) {
-    const struct sched *s = d->s;
+static bool push_back(struct decide *d, value_id v) {
+    struct sched *s = d->s;
     const struct node *n = graph_def(s->g, v);
     if (s->opt->policy == FUSE_NEVER || !op_is_map(n->op)) return false;
     value_id held = 0;
@@ -285,7 +312,7 @@ static bool push_back(const struct decide *d, value_id v) {
         if (held != 0 && held != n->in[i]) return false;
         held = n->in[i];
     }
-    if (held == 0 || forced_apart(d, v, v)) return false;
+    if (held == 0 || forced_apart(d, v)) return false;
     if (op_is_view(n->op)) return true; /* a view is never worth a store of its own */
     bool elsewhere = s->v[held].is_output;
     for (size_t i = 0; i < d->users_of[held].n; i++) {
@@ -319,6 +346,7 @@ static void decide_held(struct decide *d, value_id v) {
     if (outside && !st->is_output && push_back(d, v)) {
         st->rule = "recompute";
         st->why = "recomputed outside from an operand that is stored anyway or smaller";
+        count_inlined(s, v);
         use_inputs(s, n, st->users);
         check_inputs(s, n, st->checked);
         return;
@@ -326,7 +354,8 @@ static void decide_held(struct decide *d, value_id v) {
     if (st->is_output)
         store_in(s, v, c, "output", "it is an output of the graph");
     else if (outside)
-        store_in(s, v, c, "result", "another kernel reads the finished result");
+        store_in(s, v, c, st->cut ? "size" : "result",
+                 st->cut ? too_large_why : "another kernel reads the finished result");
     if (st->stored || inside) {
         s->clusters.at[c]->active = true;
         use_inputs_by(s, n, c);
@@ -335,7 +364,7 @@ static void decide_held(struct decide *d, value_id v) {
 
 static struct costs model(struct decide *d, value_id v) {
     struct sched *s = d->s;
-    double ratio = broadcast_ratio(d, v, v);
+    double ratio = broadcast_ratio(d, v);
     if (s->opt->device->kind != DEVICE_CUDA) return store_costs(s, v, d->work, ratio);
     return gpu_costs(s, v, d->work, ratio, reduction_for(s, v) >= 0);
 }
@@ -366,7 +395,7 @@ static enum proem_status decide_map(struct decide *d, value_id v) {
     if (st->is_output) return store_map(s, v, "output", "it is an output of the graph");
     if (!any_bit(st->users, s->words, -1)) return PROEM_OK;
     bool free_to_compute = op_is_view(n->op) || n->op == OP_CONST || n->op == OP_DIM;
-    if (!free_to_compute && forced_apart(d, v, v))
+    if (!free_to_compute && forced_apart(d, v))
         return store_map(s, v, s->opt->policy == FUSE_NEVER ? "never" : "forced",
                          "fusing was ruled out by option");
     if (!free_to_compute && s->opt->policy == FUSE_MODEL && value_count(s, v) >= 0 &&
@@ -379,6 +408,10 @@ static enum proem_status decide_map(struct decide *d, value_id v) {
             return store_map(s, v, "recompute-cost", why != NULL ? why : "");
         }
     }
+    bool constant = n->op == OP_CONST || n->op == OP_DIM;
+    if (!constant && too_large(s, v) && !is_piece(d, v))
+        return store_map(s, v, "size", too_large_why);
+    if (!constant) count_inlined(s, v);
     if (bits_count(st->users, s->words) > 1) {
         st->rule = "recompute";
         st->why = s->opt->policy == FUSE_ALWAYS ? "storing it was ruled out by option"
@@ -403,9 +436,11 @@ static bool decide_init(struct decide *d) {
     struct sched *s = d->s;
     size_t n = s->g->values.n;
     d->work = ARENA_NEW(s->arena, struct work, n);
+    d->spread = ARENA_NEW(s->arena, double, n);
     d->users_of = (void *)arena_alloc(s->arena, n, sizeof *d->users_of);
     s->k_at = ARENA_NEW(s->arena, signed char, n);
-    if (d->work == NULL || d->users_of == NULL || s->k_at == NULL) return false;
+    if (d->work == NULL || d->spread == NULL || d->users_of == NULL || s->k_at == NULL)
+        return false;
     for (node_id id = 1; id < s->g->nodes.n; id++) {
         const struct node *node = graph_node(s->g, id);
         for (int i = 0; i < node->n_in; i++) {
@@ -431,6 +466,7 @@ enum proem_status sched_decide(struct sched *s) {
     if (!decide_init(&d)) return err_nomem(s->err);
     for (value_id v = (value_id)s->g->values.n; v-- > 1;) {
         if (!s->v[v].live) continue;
+        d.spread[v] = spread_of(&d, v);
         const struct node *n = graph_def(s->g, v);
         int r = s->v[v].region;
         bool holds = r >= 0 && (s->clusters.at[r]->kind == KERNEL_MATMUL ||

@@ -68,21 +68,20 @@ static void walk_kernel(struct sched *s, const struct kernel *k, fn_visit visit,
         fn_walk(p, k->stores.at[i].f, visit, user);
 }
 
-static enum proem_status kernel_bytes(struct sched *s, struct kernel *k) {
+/* t: scratch, nothing seen. */
+static enum proem_status kernel_bytes(struct sched *s, struct kernel *k, struct touched *t) {
     size_t n = s->g->values.n;
-    struct touched t = {.s = s, .k = k};
-    t.bytes = ARENA_NEW(s->arena, int64_t, n);
-    t.seen = ARENA_NEW(s->arena, bool, n);
-    if (t.bytes == NULL || t.seen == NULL) return err_nomem(s->err);
-    walk_kernel(s, k, touch, &t);
+    t->k = k;
+    walk_kernel(s, k, touch, t);
     k->bytes_read = k->bytes_written = 0;
     for (value_id v = 1; v < n; v++) {
-        if (!t.seen[v]) continue;
+        if (!t->seen[v]) continue;
+        t->seen[v] = false;
         if (!VEC_PUSH(s->arena, &k->reads, v)) return err_nomem(s->err);
-        if (t.bytes[v] < 0 || k->bytes_read < 0)
+        if (t->bytes[v] < 0 || k->bytes_read < 0)
             k->bytes_read = -1;
         else
-            k->bytes_read += t.bytes[v];
+            k->bytes_read += t->bytes[v];
     }
     for (size_t i = 0; i < k->stores.n; i++) {
         int64_t b = value_bytes(s, k->stores.at[i].value);
@@ -375,9 +374,13 @@ enum proem_status sched_edges(struct sched *s) {
         if (s->clusters.at[i]->active) TRY(kernel_values(s, s->clusters.at[i]));
     }
     s->plan->bytes_fused = 0;
+    struct touched t = {.s = s};
+    t.bytes = ARENA_NEW(s->arena, int64_t, s->g->values.n);
+    t.seen = ARENA_NEW(s->arena, bool, s->g->values.n);
+    if (t.bytes == NULL || t.seen == NULL) return err_nomem(s->err);
     for (size_t i = 0; i < s->plan->kernels.n; i++) {
         struct kernel *k = s->plan->kernels.at[i];
-        TRY(kernel_bytes(s, k));
+        TRY(kernel_bytes(s, k, &t));
         add_bytes(&s->plan->bytes_fused, k->bytes_read);
         add_bytes(&s->plan->bytes_fused, k->bytes_written);
     }

@@ -77,7 +77,8 @@ static size_t most_clusters(const struct sched *s) {
     size_t n = 0;
     for (value_id v = 1; v < s->g->values.n; v++) {
         enum op op = graph_def(s->g, v)->op;
-        bool made = s->v[v].live && (op != OP_PARAM || s->v[v].is_output);
+        bool never = op == OP_PARAM || op == OP_CONST || op == OP_DIM;
+        bool made = s->v[v].live && (!never || s->v[v].is_output);
         n += !made ? 0 : op_is_map(op) ? 1 : 2;
     }
     return n;

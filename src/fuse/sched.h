@@ -30,8 +30,15 @@ struct cluster {
     sx coord[MAX_RANK];
     node_id also[MAX_B]; /* further products of the same left operand (kernel->n_b - 1 of them) */
     bits reach;          /* clusters that this one depends on */
+    int size;            /* values that its region holds, then: that it evaluates */
     bool active;
 };
+
+/* A kernel evaluates at most so many values, each a few nodes of its fns; what would make it larger
+ * is stored. The time that a C compiler takes grows faster than the length of a loop's body: so many
+ * operators take it some seconds, ten times as many take minutes, and kernels are compiled in
+ * parallel. The depth of every fn, and so of every walk over one, is bounded as well. */
+#define MOST_VALUES 192
 
 struct value_state {
     int region; /* cluster that holds the value in registers, -1 */
@@ -41,6 +48,7 @@ struct value_state {
     bits prov; /* clusters that the value is computed from */
     bool live, stored, is_output;
     bool checked; /* a data check computes it, from values that are stored */
+    bool cut;     /* the region that holds it was full before a value that follows it */
     int owner;    /* cluster or pointwise kernel that stores it; index into plan.kernels later */
     const char *rule; /* why it is stored or inlined (docs/fusion.md) */
     const char *why;

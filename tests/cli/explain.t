@@ -143,3 +143,13 @@ $ proem explain why.proem --dim M=100 --fuse max_1:exp_1=never | grep -e '->'; p
 |   max_1 -> exp_1 (x): stored, forced: fusing was ruled out by option
 |   mul_1 -> linear_1 (x): stored, never: fusing was ruled out by option
 |   max_1 -> exp_1 (x): stored, never: fusing was ruled out by option
+
+# Graphs of any depth, on a small stack.
+$ awk 'BEGIN { print "graph g(x: f32[64]) {\n v0 = sin(x)"; for (i = 1; i < 50000; i++) printf " v%d = sin(v%d)\n", i, i - 1; print " return v49999\n}" }' > deep.proem; (ulimit -s 1024; proem explain deep.proem --arch avx2 > deep.txt); echo $?; grep -c 'stored, size:' deep.txt
+| 0
+| 260
+$ awk 'BEGIN { printf "graph g(x: f32[64]) { return x"; for (i = 1; i < 50000; i++) printf " + x"; print " }" }' > deep.proem; (ulimit -s 1024; proem explain deep.proem --arch avx2 > deep.txt); echo $?; grep -c 'stored, size:' deep.txt
+| 0
+| 260
+$ awk 'BEGIN { print "graph g(x: f32[8, 8]) {\n v0 = sin(x)"; for (i = 1; i < 20000; i++) printf " v%d = transpose(v%d)\n", i, i - 1; print " return sin(v19999)\n}" }' > deep.proem; (ulimit -s 1024; proem explain deep.proem --arch avx2 > /dev/null); echo $?
+| 0

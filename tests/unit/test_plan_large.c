@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Plans of graphs with thousands of operators: the memory that planning takes grows with the number of
- * operators, not with its square, and edges still say what they read.
+ * operators, not with its square, kernels are of a bounded size, and edges still say what they read.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "fuse/plan.h"
+#include "fuse/sched.h"
 #include "graph/parse.h"
 
 static void *counted_alloc(void *user, size_t size, size_t align) {
@@ -40,6 +40,25 @@ static void many(int n, struct str *text) {
         str_printf(text, "x%d: f32[16]%s", i, i < n - 1 ? ", " : ") {\n  v0 = x0\n");
     for (int i = 1; i < n; i++)
         str_printf(text, "  v%d = v%d + x%d * 2.0\n", i, i - 1, i);
+    str_printf(text, "  return v%d\n}\n", n - 1);
+}
+
+/* `n` results that have nothing in common. */
+static void results(int n, struct str *text) {
+    str_add(text, "graph g(x: f32[16]) {\n");
+    for (int i = 0; i < n; i++)
+        str_printf(text, "  v%d = sin(x + %d.0)\n", i, i);
+    str_add(text, "  return v0");
+    for (int i = 1; i < n; i++)
+        str_printf(text, ", v%d", i);
+    str_add(text, "\n}\n");
+}
+
+/* A chain on a product's result. */
+static void behind_product(int n, struct str *text) {
+    str_add(text, "graph g(x: f32[16, 16]) {\n  v0 = matmul(x, x)\n");
+    for (int i = 1; i < n; i++)
+        str_printf(text, "  v%d = sin(v%d)\n", i, i - 1);
     str_printf(text, "  return v%d\n}\n", n - 1);
 }
 
@@ -87,7 +106,11 @@ static void edges_know_what_they_read(void **state) {
     (void)state;
     struct planned p;
     plan_bytes(&p, 3000, chain);
-    assert_int_equal(p.plan.kernels.n, 1);
+    size_t kernels = p.plan.kernels.n, cut = 0;
+    assert_in_range(kernels, 3000 / MOST_VALUES + 1, 3000 / MOST_VALUES + 2);
+    for (size_t i = 0; i < p.plan.edges.n; i++)
+        cut += strcmp(p.plan.edges.at[i].rule, "size") == 0;
+    assert_int_equal(cut, kernels - 1);
     const struct plan_edge *last = &p.plan.edges.at[p.plan.edges.n - 1];
     assert_string_equal(last->rule, "bytes");
     assert_string_equal(last->why, "reads 0.5 kB, where 0.2 kB would be written and read");
@@ -100,9 +123,37 @@ static void edges_know_what_they_read(void **state) {
     arena_free(&p.arena);
 }
 
+struct nodes {
+    int n;
+};
+
+static void count_node(void *user, fn_id f) {
+    (void)f;
+    ((struct nodes *)user)->n++;
+}
+
+static void kernels_are_bounded(void **state) {
+    (void)state;
+    void (*const writers[])(int n, struct str *text) = {chain, results, behind_product};
+    for (int i = 0; i < 3; i++) {
+        struct planned p;
+        plan_bytes(&p, 2000, writers[i]);
+        assert_in_range(p.plan.kernels.n, 2000 / MOST_VALUES + 1, 4 * 2000 / MOST_VALUES + 1);
+        for (size_t j = 0; j < p.plan.kernels.n; j++) {
+            const struct kernel *k = p.plan.kernels.at[j];
+            struct nodes nodes = {0};
+            for (size_t o = 0; o < k->stores.n; o++)
+                fn_walk(p.plan.fns, k->stores.at[o].f, count_node, &nodes);
+            assert_in_range(nodes.n, 1, 4 * MOST_VALUES);
+        }
+        arena_free(&p.arena);
+    }
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_grows_with_operators),
+        cmocka_unit_test(kernels_are_bounded),
         cmocka_unit_test(edges_know_what_they_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
