@@ -172,7 +172,8 @@ static void flags_follow_the_compiler(void **state) {
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char text[100];
         snprintf(text, sizeof text, "echo '%s'\n", cases[i].version);
-        struct rt_options o = {.compiler = script(dir, "cc", text)};
+        char *cc = script(dir, "cc", text);
+        struct rt_options o = {.compiler = cc};
         struct rt *rt;
         struct str s;
         str_init(&s, &allocator_default);
@@ -182,6 +183,7 @@ static void flags_follow_the_compiler(void **state) {
         assert_null(strstr(str_text(&s), cases[i].other));
         str_free(&s);
         rt_free(rt);
+        free(cc);
     }
     remove_tree(dir);
 }
