@@ -6,6 +6,8 @@
 
 #include "front_util.h"
 
+enum { MB = 1 << 20, GROWTH_KB = 16 << 10 };
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
@@ -37,6 +39,25 @@ static inline void write_sparse(const char *path, const struct bytes *b, long si
     assert_int_equal(fseek(f, size - 1, SEEK_SET), 0);
     assert_int_equal(fputc(last, f), last);
     assert_int_equal(fclose(f), 0);
+}
+
+static char folder[256]; /* scratch of a group of tests */
+
+static int set_up(void **state) {
+    (void)state;
+    make_scratch(folder, sizeof folder);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    remove_scratch(folder);
+    return 0;
+}
+
+static const char *path_of(char path[512], const char *name) {
+    snprintf(path, 512, "%s/%s", folder, name);
+    return path;
 }
 
 #endif

@@ -4,26 +4,6 @@
  */
 #include "mapped_util.h"
 
-enum { MB = 1 << 20, GROWTH_KB = 16 << 10 };
-
-static char folder[256];
-
-static int set_up(void **state) {
-    (void)state;
-    make_scratch(folder, sizeof folder);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    remove_scratch(folder);
-    return 0;
-}
-
-static void path_of(char path[512], const char *name) {
-    snprintf(path, 512, "%s/%s", folder, name);
-}
-
 static void put_string(struct bytes *b, const char *text) {
     put_int(b, strlen(text), 8);
     put_text(b, text);

@@ -7,26 +7,7 @@
 
 #include <sys/stat.h>
 
-enum { MB = 1 << 20, GROWTH_KB = 16 << 10, FLOATS = 64 * MB };
-
-static char folder[256];
-
-static int set_up(void **state) {
-    (void)state;
-    make_scratch(folder, sizeof folder);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    remove_scratch(folder);
-    return 0;
-}
-
-static const char *path_of(char path[512], const char *name) {
-    snprintf(path, 512, "%s/%s", folder, name);
-    return path;
-}
+enum { FLOATS = 64 * MB };
 
 /* A model whose one initializer of n floats lies in `location`, at byte 64. */
 static void write_model(const char *name, const char *location, int64_t n) {
